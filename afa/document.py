@@ -1,0 +1,285 @@
+"""Pattern documents: YAML or JSON to checked patterns, every mistake with its line and column."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path as FilePath
+from typing import Any, Final
+
+from afa.arcs import build_arc
+from afa.durations import parse_duration
+from afa.errors import PatternError, Place, did_you_mean
+from afa.expression import Type
+from afa.pattern import Arc, CountWindow, Pattern, Register, Time, TimeWindow, Window, epsilon_cycle
+from afa.reading import Fault, Fields, Path, check_int64, check_name, type_name
+from afa.source_text import MAX_DOCUMENT_BYTES, SourceText
+
+MAX_PROGRAM_ARCS: Final = 100_000
+_FIELD_TYPES: Final = {
+    "int": Type.INT,
+    "float": Type.FLOAT,
+    "bool": Type.BOOL,
+    "string": Type.STRING,
+    "list": Type.LIST,
+}
+_REGISTER_TYPES: Final = {int: Type.INT, float: Type.FLOAT, bool: Type.BOOL, str: Type.STRING}
+_QUERY_ONLY: Final = ("absence", "encoding", "timeouts")
+_COUNT_WINDOW: Final = re.compile(r"([0-9]{1,18}) events?")
+
+
+def load_patterns(*files: str | FilePath) -> list[Pattern]:
+    """Every pattern of the files, in order. Raises PatternError, naming file, line and column."""
+    patterns: dict[str, Pattern] = {}
+    for file in files:
+        for pattern, place in _read_file(FilePath(file)):
+            if pattern.name in patterns:
+                raise PatternError(f"the pattern `{pattern.name}` is there twice", fix="rename one", place=place)
+            patterns[pattern.name] = pattern
+    return list(patterns.values())
+
+
+def _read_file(file: FilePath) -> list[tuple[Pattern, Place]]:
+    start = Place(str(file), 1, 1)
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(MAX_DOCUMENT_BYTES + 1)
+    except OSError as error:
+        raise PatternError(f"cannot be read: {error.strerror}", fix="check the path", place=start) from None
+    if len(data) > MAX_DOCUMENT_BYTES:
+        what = f"a pattern file of more than {MAX_DOCUMENT_BYTES:,} bytes (max_document_bytes)"
+        raise PatternError(what, fix="split it into several files", place=start)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8-sig")
+        place = SourceText(str(file), before).place(len(before))
+        raise PatternError("not UTF-8", fix="save the file as UTF-8", place=place) from None
+    if file.suffix == ".sase":
+        what, fix = "SASE+ query text is not there yet", "write the pattern in the automaton form for now"
+        raise PatternError(what, fix=fix, place=start)
+    return parse_patterns(text, str(file))
+
+
+def parse_patterns(text: str, file: str = "<text>") -> list[tuple[Pattern, Place]]:
+    """The patterns of one text, each with its place. Raises PatternError."""
+    source = SourceText(file, text)
+    patterns = []
+    for document in source.documents():
+        try:
+            patterns.append((build_pattern(document.plain()), source.place(document.start)))
+        except Fault as fault:
+            raise PatternError(fault.what, fix=fault.fix, place=document.place_of(fault)) from None
+    if not patterns:
+        fix = "write a document that begins with `pattern: <name>`"
+        raise PatternError("an empty pattern file", fix=fix, place=source.place(0))
+    return patterns
+
+
+def build_pattern(document: Any) -> Pattern:
+    """A checked pattern from a document's plain value. Raises Fault."""
+    fields = Fields(document, (), "a pattern")
+    name = fields.name("pattern", forbidden="/@")
+    if name.startswith("!"):
+        raise Fault(("pattern",), "a pattern's name must not begin with `!`", "choose another name")
+    if fields.has("query"):
+        raise Fault(("query",), "SASE+ queries are not there yet", "write the automaton form for now", at_key=True)
+    _refuse_query_options(fields)
+    event_fields, event_types = _events(fields)
+    registers = _registers(fields)
+    frame = Pattern(
+        name=name,
+        start=fields.name("start"),
+        finals=_finals(fields),
+        registers=registers,
+        arcs=(),
+        window=_window(fields),
+        key_field=_key_field(fields, event_fields),
+        fields=event_fields,
+        event_types=event_types,
+        speculation=_speculation(fields),
+        hold_output=fields.choice("hold", ("none", "output"), "none") == "output",
+        gap_free=fields.choice("sequence", ("none", "gap_free"), "none") == "gap_free",
+        sources=_names(fields, "sources"),
+    )
+    _tests(fields)
+    arcs = _arcs(fields, frame)
+    fields.done()
+    return _checked_automaton(frame, arcs, fields)
+
+
+def _refuse_query_options(fields: Fields) -> None:
+    for name in _QUERY_ONLY:
+        if fields.has(name):
+            raise Fault((name,), f"`{name}` belongs to queries", "delete it from this automaton", at_key=True)
+    output = fields.choice("output", ("all", "non_overlapping", "earliest_maximal"), "all")
+    if output == "earliest_maximal":
+        raise Fault(("output",), "`earliest_maximal` belongs to queries with a set", "write `all`")
+    if output == "non_overlapping":
+        raise Fault(("output",), "`output: non_overlapping` is not there yet", "write `all` for now")
+
+
+def _finals(fields: Fields) -> frozenset[str]:
+    states = _names(fields, "final")
+    return frozenset(states or ())
+
+
+def _names(fields: Fields, name: str) -> tuple[str, ...] | None:
+    values = fields.take(name, list, f"write `{name}: [...]`")
+    if values is None:
+        return None
+    return tuple(check_name(value, (*fields.path, name, index), name) for index, value in enumerate(values))
+
+
+def _events(fields: Fields) -> tuple[Mapping[tuple[str, ...], Type] | None, tuple[str, ...]]:
+    """Every declared field path with the type that all declaring event types agree on."""
+    declared = fields.take("events", dict)
+    if declared is None:
+        return None, ()
+    merged: dict[tuple[str, ...], Type] = {}
+    for event_type, body in declared.items():
+        check_name(event_type, ("events", event_type), "event type")
+        for path, kind in _field_types(body, ("events", event_type)):
+            merged[path] = _merge(merged.get(path, kind), kind)
+    return merged, tuple(declared)
+
+
+def _field_types(body: object, at: Path) -> list[tuple[tuple[str, ...], Type]]:
+    found: list[tuple[tuple[str, ...], Type]] = []
+    for name, kind in Fields(body, at, "the fields of an event type").values.items():
+        if isinstance(kind, dict):
+            found += [((name, *path), inner) for path, inner in _field_types(kind, (*at, name))]
+        elif kind in _FIELD_TYPES:
+            found.append(((name,), _FIELD_TYPES[kind]))
+        else:
+            hint = did_you_mean(str(kind), _FIELD_TYPES, f"write one of {', '.join(_FIELD_TYPES)}")
+            raise Fault((*at, name), f"`{kind}` is not a field type", hint)
+    return found
+
+
+def _merge(one: Type, other: Type) -> Type:
+    if one == other:
+        return one
+    return Type.FLOAT if {one, other} == {Type.INT, Type.FLOAT} else Type.ANY
+
+
+def _registers(fields: Fields) -> tuple[Register, ...]:
+    declared = fields.take("registers", dict) or {}
+    registers = []
+    for name, initial in sorted(declared.items()):
+        at = ("registers", name)
+        if not name.isidentifier():
+            raise Fault(
+                at, f"the register name `{name}` is not an identifier", "use letters, digits and _", at_key=True
+            )
+        kind = _REGISTER_TYPES.get(type(initial))
+        if kind is None:
+            raise Fault(
+                at, f"a register starts as int, float, bool or text, not as {type_name(initial)}", "write 0 or 0.0"
+            )
+        if kind is Type.INT:
+            check_int64(initial, at, "the initial value")
+        if kind is Type.FLOAT and not math.isfinite(initial):
+            raise Fault(at, "a register cannot start as infinity or NaN", "write a finite number")
+        if kind is Type.STRING and any("\ud800" <= character <= "\udfff" for character in initial):
+            raise Fault(at, "half of a surrogate pair", "write the character itself")
+        registers.append(Register(name, kind, initial + 0.0 if kind is Type.FLOAT else initial))
+    return tuple(registers)
+
+
+def _window(fields: Fields) -> Window:
+    value = fields.any("within")
+    if value is None:
+        if fields.has("within"):
+            raise Fault(("within",), "`within` is empty", "leave it out for no window")
+        return None
+    window: Window
+    if isinstance(value, str) and (found := _COUNT_WINDOW.fullmatch(value)):
+        window, size = CountWindow(int(found[1])), int(found[1])
+    else:
+        size = _length(value, ("within",), "`within`")
+        window = TimeWindow(size)
+    if size < 1:
+        raise Fault(("within",), "a window must be at least 1", "leave `within` out for no window")
+    check_int64(size, ("within",), "`within`")
+    return window
+
+
+def _length(value: object, path: Path, what: str) -> int:
+    if type(value) is int:
+        return value
+    if isinstance(value, str):
+        try:
+            return parse_duration(value)
+        except ValueError as error:
+            raise Fault(path, str(error), 'write 2000, "5s" or "500 events"') from None
+    raise Fault(path, f"{what} is a number or a duration, not {type_name(value)}", 'write 2000 or "5s"')
+
+
+def _speculation(fields: Fields) -> Time:
+    if not fields.has("speculation"):
+        return math.inf
+    return read_speculation(fields.any("speculation"), ("speculation",))
+
+
+def read_speculation(value: object, path: Path = ()) -> Time:
+    """The cleanse factor: `inf`, a number or a duration. Raises Fault."""
+    if value in ("inf", math.inf):
+        return math.inf
+    length = _length(value, path, "`speculation`")
+    if length < 0:
+        raise Fault(path, "`speculation` must not be negative", 'write inf, 0 or "500ms"')
+    return length
+
+
+def _key_field(fields: Fields, event_fields: Mapping[tuple[str, ...], Type] | None) -> tuple[str, ...] | None:
+    text = fields.take("key", str)
+    if text is None:
+        return None
+    path = tuple(text.split("."))
+    if event_fields is not None and path not in event_fields:
+        known = [".".join(known) for known in event_fields]
+        raise Fault(("key",), f"no event type has the field `{text}`", did_you_mean(text, known, "declare it"))
+    return path
+
+
+def _tests(fields: Fields) -> None:
+    """The tests inside a document are read by the command that runs them; here only their shape is kept right."""
+    for index, body in enumerate(fields.take("tests", list) or []):
+        test = Fields(body, ("tests", index), "a test")
+        test.name("name")
+        test.need("tape", list)
+        test.need("matches", list)
+        test.done()
+
+
+def _arcs(fields: Fields, frame: Pattern) -> tuple[Arc, ...]:
+    bodies = fields.need("arcs", list, "write `arcs:` with one `- {id: …, from: …, to: …}` per arc")
+    if len(bodies) > MAX_PROGRAM_ARCS:
+        raise Fault(("arcs",), f"{len(bodies):,} arcs; the limit max_program_arcs is {MAX_PROGRAM_ARCS:,}")
+    arcs: dict[str, Arc] = {}
+    for index, body in enumerate(bodies):
+        arc = build_arc(body, frame, ("arcs", index), lifetime_inside=True)
+        if arc.id in arcs:
+            raise Fault(("arcs", index, "id"), f"the arc id `{arc.id}` stands twice", "give each arc its own id")
+        arcs[arc.id] = arc
+    return tuple(arcs.values())
+
+
+def _checked_automaton(frame: Pattern, arcs: tuple[Arc, ...], fields: Fields) -> Pattern:
+    named = {state for arc in arcs for state in (arc.source, arc.target)}
+    if frame.start not in named:
+        raise Fault(("start",), f"no arc names the start state `{frame.start}`", did_you_mean(frame.start, named))
+    for index, state in enumerate(fields.values.get("final", ())):
+        if state not in named:
+            raise Fault(("final", index), f"no arc names the final state `{state}`", did_you_mean(state, named))
+    finals = frame.finals | {arc.target for arc in arcs if arc.final}
+    if not finals:
+        raise Fault((), "the pattern has no final state", "add `final: [<state>]`")
+    cycle = epsilon_cycle(arcs)
+    if cycle:
+        index = next(i for i, arc in enumerate(arcs) if arc.epsilon and arc.source == cycle[0])
+        what = f"a cycle of epsilon arcs: {' -> '.join([*cycle, cycle[0]])}"
+        raise Fault(("arcs", index), what, "let one of them consume an event")
+    return Pattern(**{**{name: getattr(frame, name) for name in frame.__slots__}, "arcs": arcs, "finals": finals})

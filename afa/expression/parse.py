@@ -1,0 +1,106 @@
+"""Text to Python's syntax tree, for the subset that the contract names; nothing is ever evaluated as Python."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+
+from afa.expression.limits import MAX_EXPRESSION_CHARACTERS, MAX_EXPRESSION_DEPTH, MAX_EXPRESSION_NODES
+
+
+class ExpressionError(Exception):
+    """Something is wrong at `offset` (in characters) of the expression's text."""
+
+    def __init__(self, offset: int, what: str, fix: str = "") -> None:
+        super().__init__(what)
+        self.offset = offset
+        self.what = what
+        self.fix = fix
+
+
+def parse_syntax(text: str) -> ast.expr:
+    """The syntax tree of one expression, which may run over several lines.
+
+    Raises ExpressionError for anything that is not one expression, or is too long, too deep or too large.
+    """
+    if len(text) > MAX_EXPRESSION_CHARACTERS:
+        raise ExpressionError(
+            0,
+            f"an expression of {len(text):,} characters; the limit max_expression_characters is "
+            f"{MAX_EXPRESSION_CHARACTERS:,}",
+            "split it over several arcs, or keep a part of it in a register",
+        )
+    if not text.strip():
+        raise ExpressionError(0, "an empty expression", "write a condition such as `e.price > 9`, or `true`")
+    root = _python_tree(text)
+    if root.lineno == 1 and root.col_offset == 0:  # only a closing parenthesis too many gets out of ours
+        raise ExpressionError(0, "the parentheses do not match, or this is a tuple", "write one expression")
+    _check_size(root)
+    return root
+
+
+def _python_tree(text: str) -> ast.expr:
+    too_deep = ExpressionError(0, "the expression is nested too deeply", "split it over several arcs")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's advice on style (`\d`, `1 is 1`) is not for our users
+            # The parentheses let an expression run over several lines of a YAML block.
+            return ast.parse(f"({text}\n)", mode="eval").body
+    except SyntaxError as error:
+        offset = offset_of(text, error.lineno or 1, (error.offset or 1) - 1)
+        raise ExpressionError(min(offset, len(text)), *_syntax_message(text, error)) from None
+    except (RecursionError, MemoryError):
+        raise too_deep from None
+    except ValueError:  # a NUL character
+        raise ExpressionError(max(text.find("\0"), 0), "a NUL character in an expression", "delete it") from None
+
+
+def _syntax_message(text: str, error: SyntaxError) -> tuple[str, str]:
+    words = text.upper()
+    if " AND " in words or " OR " in words or "NOT " in words:
+        hint = "arc expressions use Python's words in lower case: `and`, `or`, `not`"
+    elif "&&" in text or "||" in text or "!" in text.replace("!=", ""):
+        hint = "write `and`, `or`, `not`"
+    elif "=" in text and not any(mark in text for mark in ("==", "!=", "<=", ">=")):
+        hint = "to compare, write `==`"
+    else:
+        hint = "see the expression subset in the language page: `e.field`, `r.register`, comparisons, and/or/not"
+    return f"not an expression: {error.msg or 'invalid syntax'}", hint
+
+
+def offset_of(text: str, line: int, column: int) -> int:
+    """The offset in `text` of a position in the parenthesised source that Python saw (column in characters)."""
+    if line == 1:
+        return max(column - 1, 0)
+    lines = text.split("\n")
+    return sum(len(before) + 1 for before in lines[: line - 1]) + column
+
+
+def node_offset(text: str, node: ast.expr) -> int:
+    """Where a node begins in `text`; Python counts its columns in UTF-8 bytes."""
+    line = ("(" + text + "\n)").split("\n")[node.lineno - 1]
+    column = len(line.encode()[: node.col_offset].decode(errors="ignore"))
+    return offset_of(text, node.lineno, column)
+
+
+def _check_size(root: ast.expr) -> None:
+    """Refuses before anything recurses over the tree: this walk itself does not."""
+    level: list[ast.AST] = [root]
+    depth = count = 0
+    while level:
+        depth += 1
+        level_nodes = [node for node in level if isinstance(node, ast.expr)]
+        count += len(level_nodes)
+        if depth > MAX_EXPRESSION_DEPTH:
+            raise ExpressionError(
+                0,
+                f"the expression is nested deeper than {MAX_EXPRESSION_DEPTH} (max_expression_depth)",
+                "split it over several arcs",
+            )
+        if count > MAX_EXPRESSION_NODES:
+            raise ExpressionError(
+                0,
+                f"the expression has more than {MAX_EXPRESSION_NODES} parts (max_expression_nodes)",
+                "split it over several arcs",
+            )
+        level = [below for node in level for below in ast.iter_child_nodes(node)]

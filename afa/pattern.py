@@ -1,0 +1,131 @@
+"""What a pattern is once its document has been read and checked: an augmented finite automaton and its settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from afa.expression import Expression, Scope, Type
+
+# A point or a length in event time: an int, or minus or plus infinity.
+Time: TypeAlias = int | float
+RegisterValue: TypeAlias = int | float | bool | str
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """`[le, re)` in event time. `re <= le` is never."""
+
+    le: Time = -math.inf
+    re: Time = math.inf
+
+    def __contains__(self, ts: Time) -> bool:
+        return self.le <= ts < self.re
+
+    @property
+    def is_empty(self) -> bool:
+        return self.re <= self.le
+
+    def as_pair(self) -> tuple[int | None, int | None]:
+        """As documents write it: None is unbounded."""
+        return tuple(None if isinstance(end, float) else end for end in (self.le, self.re))  # type: ignore[return-value]
+
+
+ALWAYS: Final = Lifetime()
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """An event may be consumed iff its `ts < start.ts + length`."""
+
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class CountWindow:
+    """The start event and the next `events - 1` live events of its key."""
+
+    events: int
+
+
+Window: TypeAlias = TimeWindow | CountWindow | None
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    name: str
+    type: Type
+    initial: RegisterValue
+
+
+@dataclass(frozen=True, slots=True)
+class Arc:
+    """A transition. Two arcs are equal iff nothing about them could ever differ in a result."""
+
+    id: str
+    source: str
+    target: str
+    fence: Expression
+    transfer: tuple[tuple[str, Expression], ...] = ()  # in order of register names
+    lifetime: Lifetime = ALWAYS
+    epsilon: bool = False
+    final: bool = False  # its target is a final state
+
+    def body(self) -> tuple[object, ...]:
+        """All but id and lifetime."""
+        return (self.source, self.target, self.fence, self.transfer, self.epsilon, self.final)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """An automaton with its settings. Immutable: live arc changes are kept by the engines."""
+
+    name: str
+    start: str
+    finals: frozenset[str]
+    registers: tuple[Register, ...]  # in order of names
+    arcs: tuple[Arc, ...]
+    window: Window = None
+    key_field: tuple[str, ...] | None = None
+    fields: Mapping[tuple[str, ...], Type] | None = None  # of `events:`; None: not declared
+    event_types: tuple[str, ...] = ()
+    speculation: Time = math.inf  # cleanse factor sigma
+    hold_output: bool = False
+    gap_free: bool = False  # AFA+O
+    sources: tuple[str, ...] | None = None
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Every state, start first, then as the arcs name them."""
+        named = [self.start, *(state for arc in self.arcs for state in (arc.source, arc.target)), *sorted(self.finals)]
+        return tuple(dict.fromkeys(named))
+
+    def scope(self, *, sees_event: bool = True) -> Scope:
+        """What the expressions of this pattern's arcs may name."""
+        return Scope(self.fields, {register.name: register.type for register in self.registers}, sees_event)
+
+
+def epsilon_cycle(arcs: Iterable[Arc]) -> list[str]:
+    """The states of a cycle of epsilon arcs, lifetimes regardless; empty if there is none."""
+    following: dict[str, list[str]] = {}
+    for arc in arcs:
+        if arc.epsilon:
+            following.setdefault(arc.source, []).append(arc.target)
+    done: set[str] = set()
+    for root in following:
+        path: list[str] = []
+        branches = [iter([root])]  # an explicit stack: patterns come from strangers
+        while branches:
+            state = next(branches[-1], None)
+            if state is None:
+                branches.pop()
+                if path:
+                    done.add(path.pop())
+            elif state in path:
+                return path[path.index(state) :]
+            elif state not in done:
+                path.append(state)
+                branches.append(iter(following.get(state, ())))
+    return []

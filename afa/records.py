@@ -1,0 +1,209 @@
+"""The run-time record types: what goes in (events, punctuations, arc changes) and what comes out (matches).
+
+`schemas/` says the same as data; a test keeps the two equal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+import msgpack
+
+from afa.errors import did_you_mean, one_of
+from afa.expression.tree import INT_MAX, INT_MIN
+from afa.pattern import RegisterValue
+from afa.reading import Fault, Fields, check_int64
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event, its revision, or (`op` retract) its retraction."""
+
+    key: str
+    ts: int
+    id: str
+    op: Literal["insert", "retract"] = "insert"
+    seq: int | None = None
+    rev: int = 0
+    type: str | None = None
+    data: Mapping[str, Any] | None = None
+
+    @property
+    def order(self) -> tuple[int, int, bytes]:
+        """The total order of a key's events."""
+        return (self.ts, self.seq or 0, self.id.encode())
+
+    @property
+    def rank(self) -> tuple[int, bool, bytes]:
+        """Of the records of one identity the one with the greatest rank wins."""
+        retracts = self.op == "retract"
+        return (self.rev, retracts, b"" if retracts else self.canonical_bytes())
+
+    def canonical_bytes(self) -> bytes:
+        return _pack([self.type, self.seq or 0, _canonical(self.data or {})])
+
+
+@dataclass(frozen=True, slots=True)
+class Punctuation:
+    """No later record with a smaller `ts` (with `when`: none for which the condition holds)."""
+
+    ts: int
+    when: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArcChange:
+    """A whole new arc, or (no body) another lifetime for a known one."""
+
+    pattern: str
+    arc: Mapping[str, Any]
+    valid: list[int | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArcRetraction:
+    pattern: str
+    arc: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ArcPunctuation:
+    ts: int
+
+
+Record: TypeAlias = Event | Punctuation | ArcChange | ArcRetraction | ArcPunctuation
+OPERATIONS: Final = ("insert", "retract", "punctuation", "arc", "arc-retract", "arc-punctuation")
+
+
+def read_record(value: object, default_id: str) -> Record:
+    """The record that a JSON object stands for. Raises Fault. Fields nobody knows are left to their owners."""
+    fields = Fields(value, (), "a record")
+    operation = fields.take("op", str) if fields.has("op") else "insert"
+    if operation in ("insert", "retract"):
+        return _read_event(fields, "retract" if operation == "retract" else "insert", default_id)
+    if operation == "punctuation":
+        return Punctuation(_timestamp(fields), fields.take("when", str))
+    if operation == "arc-punctuation":
+        return ArcPunctuation(_timestamp(fields))
+    if operation == "arc":
+        return ArcChange(fields.name("pattern"), fields.need("arc", dict), fields.take("valid", list))
+    if operation == "arc-retract":
+        return ArcRetraction(fields.name("pattern"), fields.need("arc", dict))
+    hint = did_you_mean(operation, OPERATIONS, f"write {one_of(OPERATIONS)}")
+    raise Fault(("op",), f"unknown op `{operation}`", hint)
+
+
+def _timestamp(fields: Fields) -> int:
+    return check_int64(fields.need("ts", int, "write event time as an integer"), ("ts",), "`ts`")
+
+
+def _read_event(fields: Fields, operation: Literal["insert", "retract"], default_id: str) -> Event:
+    if operation == "retract" and not fields.has("id"):
+        raise Fault((), "a retraction needs the `id` of the event it takes back", "add the field `id`")
+    numbers = {}
+    for name in ("seq", "rev"):
+        number = fields.take(name, int)
+        numbers[name] = None if number is None else check_int64(number, (name,), f"`{name}`")
+    return Event(
+        key=fields.need("key", str, "add the field `key`: it says which stream the event belongs to"),
+        ts=_timestamp(fields),
+        id=fields.take("id", str) if fields.has("id") else default_id,
+        op=operation,
+        seq=numbers["seq"],
+        rev=numbers["rev"] or 0,
+        type=fields.take("type", str),
+        data=fields.take("data", dict) or {},
+    )
+
+
+def _canonical(value: Any) -> Any:
+    """Data with sorted keys and numbers as in match ids; a number outside 64 bits or float64 is null."""
+    if isinstance(value, dict):
+        return {key: _canonical(value[key]) for key in sorted(value)}
+    if isinstance(value, list):
+        return [_canonical(item) for item in value]
+    if isinstance(value, float):
+        return value + 0.0 if math.isfinite(value) else None
+    if isinstance(value, int) and not INT_MIN <= value <= INT_MAX:
+        return None
+    return value
+
+
+def _pack(value: Any) -> bytes:
+    packed = msgpack.packb(value)
+    assert isinstance(packed, bytes)
+    return packed
+
+
+def match_id(content: list[Any]) -> str:
+    """Hex of BLAKE2b-128 over `[pattern, key, start.ts, start.id, end.ts, end.id, x]` in msgpack."""
+    return hashlib.blake2b(_pack(_canonical(content)), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A match of an automaton; what agrees on all of this is one match."""
+
+    pattern: str
+    key: str
+    start: int
+    end: int
+    until: int | None
+    state: str
+    registers: tuple[tuple[str, RegisterValue], ...]  # in order of names
+    first: str
+    last: str
+
+    @property
+    def id(self) -> str:
+        values = [value for _, value in self.registers]
+        return match_id([self.pattern, self.key, self.start, self.first, self.end, self.last, [self.state, values]])
+
+    def as_json(self, operation: str, identity: str) -> dict[str, Any]:
+        return {
+            "op": operation,
+            "match": identity,
+            "pattern": self.pattern,
+            "key": self.key,
+            "start": self.start,
+            "end": self.end,
+            "until": self.until,
+            "state": self.state,
+            "registers": dict(self.registers),
+            "events": {"first": self.first, "last": self.last},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MatchChange:
+    """A match came to be (insert) or was wrong after all (retract)."""
+
+    op: Literal["insert", "retract"]
+    match: Match
+    id: str
+
+    @property
+    def order(self) -> tuple[str, int, int, str]:
+        """In which the changes of one record, and final results, are listed."""
+        return (self.match.key, self.match.start, self.match.end, self.id)
+
+    def as_json(self) -> dict[str, Any]:
+        return self.match.as_json(self.op, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class EmittedPunctuation:
+    """Nothing about a match of the pattern with `end < ts` changes any more."""
+
+    pattern: str
+    ts: int
+
+    def as_json(self) -> dict[str, Any]:
+        return {"op": "punctuation", "pattern": self.pattern, "ts": self.ts}
+
+
+Change: TypeAlias = MatchChange | EmittedPunctuation

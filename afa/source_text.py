@@ -1,0 +1,217 @@
+"""YAML with positions: every value knows the line and column it came from, down to a character of a text.
+
+YAML 1.2's plain scalars (`on` and `no` are strings, unlike in YAML 1.1), no tags, no merge keys, unique keys;
+bounded in size, depth and number of values, because pattern files come from strangers.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+import yaml
+
+from afa.errors import PatternError, Place
+from afa.reading import Fault
+
+MAX_DOCUMENT_BYTES: Final = 1_048_576
+MAX_DOCUMENT_DEPTH: Final = 32
+MAX_DOCUMENT_VALUES: Final = 1_000_000  # counted with aliases followed, so that they cannot multiply without end
+
+Plain: TypeAlias = "str | int | float | bool | list[Located] | dict[str, Located] | None"
+
+
+class _Loader(yaml.SafeLoader):
+    """Composes nodes only; its resolver knows the scalars of YAML 1.2's core schema."""
+
+
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("null", r"null|Null|NULL|~|", ["n", "N", "~", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", list("-+0123456789")),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+     list("-+0123456789.")),
+):  # fmt: skip
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), _first)
+
+
+class SourceText:
+    """The text of one file, and where its characters stand."""
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file = file
+        self.text = text
+        self._line_starts = [0, *(found.end() for found in re.finditer(r"\n", text))]
+
+    def place(self, index: int) -> Place:
+        line = bisect_right(self._line_starts, index)
+        return Place(self.file, line, index - self._line_starts[line - 1] + 1)
+
+    def documents(self) -> Iterator[Located]:
+        """The YAML documents of the file, empty ones left out. Raises PatternError."""
+        # Inside JSON a tab can only be white space, which YAML would refuse; one space keeps all columns.
+        text = self.text.replace("\t", " ") if self.text.lstrip().startswith(("{", "[")) else self.text
+        try:
+            for node in yaml.compose_all(text, Loader=_Loader):
+                builder = _Builder(self)
+                located = builder.build(node, 0)
+                if located.value is not None:
+                    yield located
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            what = f"not YAML: {error.problem or error.context}"
+            raise PatternError(what, fix=_yaml_hint(error), place=self.place(mark.index if mark else 0)) from None
+        except yaml.reader.ReaderError as error:
+            what = f"a character that YAML does not allow: #x{ord(self.text[error.position]):04x}"
+            raise PatternError(
+                what, fix="delete it, or write it as an escape", place=self.place(error.position)
+            ) from None
+        except RecursionError:
+            raise PatternError("nested too deeply", fix="flatten the document", place=self.place(0)) from None
+
+
+def _yaml_hint(error: yaml.MarkedYAMLError) -> str:
+    problem = str(error.problem)
+    if "\\t" in problem:
+        return "indent with spaces"
+    if "mapping values" in problem or "expected ',' or '}'" in problem or "expected ',' or ']'" in problem:
+        return 'put expressions in quotes: when: "e.price > 9"'
+    return "check indentation, quotes and brackets at this place"
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A value and its place. For texts, `inside(offset)` is the place of one of its characters."""
+
+    value: Plain
+    source: SourceText
+    start: int
+    end: int
+    style: str | None = None
+    key_start: int | None = None  # of the field name before it, in a mapping
+
+    def plain(self) -> Any:
+        """The value alone, as `json.loads` would give it."""
+        if isinstance(self.value, dict):
+            return {key: item.plain() for key, item in self.value.items()}
+        if isinstance(self.value, list):
+            return [item.plain() for item in self.value]
+        return self.value
+
+    def find(self, path: tuple[str | int, ...]) -> Located:
+        """The value at a path, or the deepest that is there."""
+        here = self
+        for step in path:
+            if isinstance(here.value, dict) and step in here.value:
+                here = here.value[str(step)]
+            elif isinstance(here.value, list) and isinstance(step, int) and step < len(here.value):
+                here = here.value[step]
+        return here
+
+    def place_of(self, fault: Fault) -> Place:
+        """Where in the file a fault stands."""
+        at = self.find(fault.path)
+        if fault.at_key and at.key_start is not None:
+            return self.source.place(at.key_start)
+        return at.inside(fault.offset) if fault.offset is not None else self.source.place(at.start)
+
+    def inside(self, offset: int) -> Place:
+        """Exact for plain, quoted and literal block scalars; folded ones answer with their beginning."""
+        raw = self.source.text[self.start : self.end]
+        if self.style in ("'", '"'):
+            shift = _quoted_shift(raw, offset) if "\n" not in raw else 1
+        elif self.style == "|":
+            shift = _block_shift(raw, str(self.value), offset)
+        else:
+            shift = offset if raw == self.value else 0
+        return self.source.place(self.start + shift)
+
+
+def _quoted_shift(raw: str, offset: int) -> int:
+    """Index in a quoted scalar's source of the character at `offset` of its value."""
+    lengths = {"x": 4, "u": 6, "U": 10} if raw[0] == '"' else {}
+    at = 1
+    for _ in range(offset):
+        if raw[0] == "'" and raw.startswith("''", at):
+            at += 2
+        elif raw[0] == '"' and raw[at] == "\\":
+            at += lengths.get(raw[at + 1], 2)
+        else:
+            at += 1
+    return min(at, len(raw) - 1)
+
+
+def _block_shift(raw: str, value: str, offset: int) -> int:
+    """The same for a literal block: its lines are those of the value, indented, after the header line."""
+    raw_lines, value_lines = raw.split("\n"), value.split("\n")
+    line = value.count("\n", 0, offset)
+    column = offset - (value.rfind("\n", 0, offset) + 1)
+    indent = next((len(r) - len(v) for r, v in zip(raw_lines[1:], value_lines, strict=False) if v), 0)
+    return sum(len(before) + 1 for before in raw_lines[: line + 1]) + indent + column
+
+
+class _Builder:
+    """Nodes to located values, within the limits."""
+
+    def __init__(self, source: SourceText) -> None:
+        self.source = source
+        self.count = 0
+
+    def build(self, node: yaml.Node | None, depth: int) -> Located:
+        if node is None:
+            return Located(None, self.source, 0, 0)
+        self.count += 1
+        start, end = node.start_mark.index, node.end_mark.index
+        if self.count > MAX_DOCUMENT_VALUES or depth > MAX_DOCUMENT_DEPTH:
+            name = "max_document_depth" if depth > MAX_DOCUMENT_DEPTH else "max_document_values"
+            raise PatternError(f"the document passes {name}", fix="make it smaller", place=self.source.place(start))
+        style = node.style if isinstance(node, yaml.ScalarNode) else None
+        return Located(self.value(node, depth), self.source, start, end, style)
+
+    def value(self, node: yaml.Node, depth: int) -> Plain:
+        if isinstance(node, yaml.MappingNode):
+            return self.mapping(node, depth)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.build(item, depth + 1) for item in node.value]
+        assert isinstance(node, yaml.ScalarNode)
+        return self.scalar(node)
+
+    def mapping(self, node: yaml.MappingNode, depth: int) -> dict[str, Located]:
+        built: dict[str, Located] = {}
+        for key_node, value_node in node.value:
+            place = self.source.place(key_node.start_mark.index)
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise PatternError("a field name must be a text", place=place)
+            key = _joined(key_node.value)
+            if key in built:
+                raise PatternError(f"the field `{key}` stands twice", fix="delete one of them", place=place)
+            built[key] = replace(self.build(value_node, depth + 1), key_start=key_node.start_mark.index)
+        return built
+
+    def scalar(self, node: yaml.ScalarNode) -> Plain:
+        kind, text = node.tag.removeprefix("tag:yaml.org,2002:"), node.value
+        place = self.source.place(node.start_mark.index)
+        if kind == "str":
+            return _joined(text)
+        if kind == "null":
+            return None
+        if kind == "bool":
+            return bool(text.lower() == "true")
+        if kind == "int":
+            if len(text) > 30:  # far beyond 64 bits; Python's own limit would be an exception
+                raise PatternError("an integer far outside 64 bits", fix="write a smaller one", place=place)
+            return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+        if kind == "float":
+            return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+        raise PatternError(f"the YAML tag {node.tag}", fix="write the plain value", place=place)
+
+
+def _joined(text: str) -> str:
+    """JSON writes characters beyond the first plane as two escapes: join them."""
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

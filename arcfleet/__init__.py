@@ -1,0 +1,1 @@
+"""What users of Arcfleet import and run."""

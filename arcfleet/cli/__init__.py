@@ -1,0 +1,64 @@
+"""The `arcfleet` command: one file per subcommand, exit codes in one place."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from afa.errors import AfaError
+from arcfleet.cli import output
+from arcfleet.cli.explain import explain
+from arcfleet.cli.graph import graph
+from arcfleet.cli.replay import replay
+from arcfleet.cli.schema import schema
+
+app = typer.Typer(
+    name="arcfleet",
+    help="Pattern matching over event streams: matches at once, retracted when a late event proves them wrong.",
+    epilog="First steps: arcfleet replay examples/q1.yaml --tape examples/q1.jsonl",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (replay, explain, graph, schema):
+    app.command()(command)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"arcfleet {version('arcfleet')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def arcfleet(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Pattern matching over event streams, done right, for people who run Kafka and write Python."""
+
+
+def main() -> None:
+    """Exit 0 ok, 1 bad input, 2 usage, 3 the system failed. A closed pipe ends quietly."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    try:
+        app()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except AfaError as error:
+        sys.stdout.flush()
+        output.show_error(error)
+        sys.exit(output.EXIT_BAD_INPUT)
+    except OSError as error:
+        output.talk().print(f"[bold red]error:[/] {error}", markup=True)
+        sys.exit(output.EXIT_SYSTEM)

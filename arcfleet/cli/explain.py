@@ -1,0 +1,160 @@
+"""`arcfleet explain`: a pattern in words. Alone it checks a document."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from afa import load_patterns
+from afa.expression.tree import EventAttribute, EventField, walk
+from afa.pattern import Arc, CountWindow, Pattern, TimeWindow
+from arcfleet.cli.output import JsonOption, write_json
+
+
+def explain(
+    patterns: Annotated[list[Path], typer.Argument(metavar="PATTERN...", help="Pattern files (YAML or JSON).")],
+    json_output: JsonOption = False,
+) -> None:
+    """Check patterns and say in words what they do.
+
+    [bold]Examples[/]
+
+    arcfleet explain q1.yaml
+
+    arcfleet explain rules/*.yaml --json
+    """
+    for position, pattern in enumerate(load_patterns(*patterns)):
+        if json_output:
+            write_json(describe(pattern))
+        else:
+            sys.stdout.write(("\n" if position else "") + in_words(pattern))
+
+
+def describe(pattern: Pattern) -> dict[str, Any]:
+    """The facts that `explain` tells, as data."""
+    return {
+        "pattern": pattern.name,
+        "form": "automaton",
+        "window": _window(pattern),
+        "key": _key(pattern),
+        "start": pattern.start,
+        "final": sorted(pattern.finals),
+        "states": list(pattern.states),
+        "registers": {
+            register.name: {"type": str(register.type), "initial": register.initial} for register in pattern.registers
+        },
+        "arcs": [_arc(arc) for arc in pattern.arcs],
+        "reads": _reads(pattern),
+        "output": _settings(pattern),
+        "plan": "reference",
+        "notes": _notes(pattern),
+    }
+
+
+def in_words(pattern: Pattern) -> str:
+    told = describe(pattern)
+    lines = [f"pattern {pattern.name}: an automaton of {len(pattern.states)} states and {len(pattern.arcs)} arcs"]
+    lines += [f"  window     {told['window']}", f"  key        {told['key']}"]
+    lines += [f"  starts in  {pattern.start}, at every event of the key"]
+    lines += [f"  matches in {', '.join(told['final'])}"]
+    registers = [f"{name} ({facts['type']}, from {facts['initial']!r})" for name, facts in told["registers"].items()]
+    lines += [f"  registers  {', '.join(registers) or 'none'}"]
+    lines += [f"  reads      {', '.join(told['reads']) or 'nothing of the event'}"]
+    lines += [f"  output     {told['output']}", f"  plan       {told['plan']}", "  arcs"]
+    steps = [f"{arc['from']} -> {arc['to']}" for arc in told["arcs"]]
+    id_width = max(len(arc["id"]) for arc in told["arcs"])
+    for arc, step in zip(told["arcs"], steps, strict=True):
+        lines.append(f"    {arc['id']:<{id_width}}  {step:<{max(map(len, steps))}}  {_arc_words(arc)}")
+    lines += [f"  note: {note}" for note in told["notes"]]
+    return "\n".join(lines) + "\n"
+
+
+def _window(pattern: Pattern) -> str:
+    match pattern.window:
+        case TimeWindow(length=length):
+            return f"an event is consumed only if its ts < start + {length}"
+        case CountWindow(events=events):
+            return f"the start event and the next {events - 1} events of the key"
+    return "none: a computation may run for ever"
+
+
+def _key(pattern: Pattern) -> str:
+    if pattern.key_field is None:
+        return "the event's own key"
+    return f"the event's own key; events whose field {'.'.join(pattern.key_field)} differs from it are not seen"
+
+
+def _arc(arc: Arc) -> dict[str, Any]:
+    return {
+        "id": arc.id,
+        "from": arc.source,
+        "to": arc.target,
+        "when": arc.fence.text,
+        "set": {name: transfer.text for name, transfer in arc.transfer},
+        "valid": list(arc.lifetime.as_pair()),
+        "epsilon": arc.epsilon,
+    }
+
+
+def _arc_words(arc: dict[str, Any]) -> str:
+    words = ["consumes nothing, if" if arc["epsilon"] else "if", arc["when"]]
+    if arc["set"]:
+        words.append("then " + ", ".join(f"{name} := {text}" for name, text in arc["set"].items()))
+    le, re = arc["valid"]
+    if arc["valid"] != [None, None]:
+        words.append(f"for ts in [{'-inf' if le is None else le}, {'inf' if re is None else re})")
+    return " ".join(words)
+
+
+def _reads(pattern: Pattern) -> list[str]:
+    roots = [root for arc in pattern.arcs for root in (arc.fence.root, *(x.root for _, x in arc.transfer))]
+    nodes = [node for root in roots for node in walk(root)]
+    fields = {f"e.{'.'.join(node.path)} ({node.type})" for node in nodes if isinstance(node, EventField)}
+    own = {f"e.{node.name} ({node.type})" for node in nodes if isinstance(node, EventAttribute)}
+    return sorted(fields | own)
+
+
+def _settings(pattern: Pattern) -> str:
+    if pattern.speculation == math.inf:
+        words = ["a match at once, retracted if a late or revised event proves it wrong"]
+    else:
+        words = [f"only events below the punctuation + {pattern.speculation} are matched"]
+    if pattern.gap_free:
+        words.append("no step over a gap in seq before the punctuation has passed it (AFA+O)")
+    if pattern.hold_output:
+        words.append("inserts are held until they are final")
+    return "; ".join(words)
+
+
+def _notes(pattern: Pattern) -> list[str]:
+    steps = [(arc.source, arc.target) for arc in pattern.arcs if not arc.lifetime.is_empty]
+    reached = _reachable({pattern.start}, steps)
+    useful = _reachable(pattern.finals, [(target, source) for source, target in steps])
+    notes = []
+    for state in pattern.states:
+        if state not in reached:
+            notes.append(f"the state {state} cannot be reached from {pattern.start}")
+        elif state not in useful:
+            notes.append(f"from the state {state} no final state can be reached")
+    notes += [f"the arc {arc.id} is never valid" for arc in pattern.arcs if arc.lifetime.is_empty]
+    if pattern.fields is None:
+        notes.append("no `events:` are declared, so field names and types are not checked")
+    return notes
+
+
+def _reachable(starts: AbstractSet[str], steps: list[tuple[str, str]]) -> set[str]:
+    following: dict[str, list[str]] = {}
+    for source, target in steps:
+        following.setdefault(source, []).append(target)
+    reached, todo = set(starts), list(starts)
+    while todo:
+        for state in following.get(todo.pop(), ()):
+            if state not in reached:
+                reached.add(state)
+                todo.append(state)
+    return reached

@@ -1,0 +1,246 @@
+"""`arcfleet replay`: run patterns over a recorded tape. No broker needed."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace as changed
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, TextIO
+
+import typer
+from rich.progress import Progress
+
+from afa import PatternError, Place, RecordError, load_patterns
+from afa.document import read_speculation
+from afa.pattern import Pattern
+from afa.reading import Fault
+from afa.records import Change, MatchChange
+from afa.reference import ReferenceEngine, Step
+from afa.tape import MAX_RECORD_BYTES, Tape, TapeLine
+from arcfleet.cli.match_table import print_changes, print_matches
+from arcfleet.cli.output import Format, JsonOption, OutputOption, progress_bar, refuse, show_error, talk, write_json
+
+_PROGRESS_EVERY_LINES = 256
+_ENGINE_LIMITS = (
+    "max_partial_matches_per_key",
+    "max_bytes_per_key",
+    "max_events_per_key",
+    "max_keys",
+    "max_program_arcs",
+)
+
+
+class Emit(StrEnum):
+    final = "final"
+    changes = "changes"
+
+
+class EngineName(StrEnum):
+    native = "native"
+    reference = "reference"
+
+
+class Hold(StrEnum):
+    none = "none"
+    output = "output"
+
+
+class Sequence(StrEnum):
+    none = "none"
+    gap_free = "gap_free"
+
+
+def replay(  # noqa: PLR0917 - the flags of the contract
+    patterns: Annotated[list[Path], typer.Argument(metavar="PATTERN...", help="Pattern files (YAML or JSON).")],
+    tape: Annotated[str, typer.Option(metavar="FILE|-", help="The tape, JSON lines; - is standard input.")],
+    emit: Annotated[Emit, typer.Option(help="The net matches at the end, or every change as it comes.")] = Emit.final,
+    engine: Annotated[EngineName, typer.Option(help="Which engine runs.")] = EngineName.reference,
+    plan: Annotated[str, typer.Option(help="Force an evaluation plan.")] = "auto",
+    speculation: Annotated[str | None, typer.Option(help="Cleanse factor for all patterns: inf, 0, 500ms.")] = None,
+    hold: Annotated[Hold | None, typer.Option(help="Hold inserts back until they are final.")] = None,
+    sequence: Annotated[Sequence | None, typer.Option(help="gap_free: use sequence numbers (AFA+O).")] = None,
+    late: Annotated[Path | None, typer.Option(help="Write late records to this file.")] = None,
+    limit: Annotated[list[str] | None, typer.Option(metavar="NAME=N", help="Set a limit; may be repeated.")] = None,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Report bad lines and go on.")] = False,
+    stats: Annotated[bool, typer.Option("--stats", help="One JSON object of counters as last line of stderr.")] = False,
+    output: OutputOption = Format.json,
+    json_output: JsonOption = False,
+) -> None:
+    """Run patterns over a tape and print matches, retractions and punctuations.
+
+    [bold]Examples[/]
+
+    arcfleet replay q1.yaml --tape day.jsonl
+
+    arcfleet replay q1.yaml --tape day.jsonl --emit changes --stats
+
+    cat day.jsonl | arcfleet replay q1.yaml q2.yaml --tape - -o table
+    """
+    _refuse_not_yet(engine, plan)
+    max_record_bytes = _limits(limit or [])
+    loaded = [_overridden(pattern, speculation, hold, sequence) for pattern in load_patterns(*patterns)]
+    replayer = _Replayer(loaded, Format.json if json_output else output, emit, skip_bad)
+    with ExitStack() as stack:
+        opened, size = stack.enter_context(_open_tape(tape))
+        if late:
+            replayer.late_file = stack.enter_context(late.open("w", encoding="utf-8"))
+        progress = stack.enter_context(progress_bar(f"replaying {tape}", size))
+        name = "<stdin>" if tape == "-" else tape
+        failure = replayer.run(Tape(opened, name, max_record_bytes), progress)
+    replayer.finish()
+    if failure:
+        sys.stdout.flush()
+        show_error(failure)
+    if stats:
+        sys.stdout.flush()
+        sys.stderr.write(json.dumps(replayer.stats()) + "\n")
+    if failure:
+        raise typer.Exit(1)
+
+
+def _refuse_not_yet(engine: EngineName, plan: str) -> None:
+    if engine is EngineName.native:
+        raise refuse("--engine native is not there yet; use --engine reference")
+    if plan != "auto":
+        raise refuse(f"--plan {plan} is not there yet; use --plan auto")
+
+
+def _limits(settings: list[str]) -> int:
+    """The largest record in bytes: the one limit that the reference engine's way knows."""
+    max_record_bytes = MAX_RECORD_BYTES
+    for setting in settings:
+        name, _, number = setting.partition("=")
+        if name in _ENGINE_LIMITS:
+            raise refuse(f"--limit {name} is not there yet: the reference engine keeps no limits")
+        if name != "max_record_bytes" or not number.isdecimal() or int(number) < 1:
+            raise refuse(
+                f"--limit {setting}: write NAME=N; the limits are {', '.join(_ENGINE_LIMITS)}, max_record_bytes"
+            )
+        max_record_bytes = int(number)
+    return max_record_bytes
+
+
+def _overridden(pattern: Pattern, speculation: str | None, hold: Hold | None, sequence: Sequence | None) -> Pattern:
+    changes: dict[str, Any] = {}
+    if speculation is not None:
+        try:
+            changes["speculation"] = read_speculation(int(speculation) if speculation.isdecimal() else speculation)
+        except Fault as fault:
+            raise refuse(f"--speculation {speculation}: {fault.what}") from None
+    if hold is not None:
+        changes["hold_output"] = hold is Hold.output
+    if sequence is not None:
+        changes["gap_free"] = sequence is Sequence.gap_free
+    return changed(pattern, **changes)
+
+
+@contextmanager
+def _open_tape(tape: str) -> Iterator[tuple[BinaryIO, int | None]]:
+    """The tape's bytes and, for a plain file, how many there are."""
+    if tape == "-":
+        yield sys.stdin.buffer, None
+        return
+    try:
+        opened = Path(tape).open("rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise PatternError(f"cannot be read: {error.strerror}", fix="check --tape", place=Place(tape, 1, 1)) from None
+    with opened:
+        path = Path(tape)
+        yield opened, path.stat().st_size if path.is_file() else None
+
+
+class _Replayer:
+    """Feeds a tape to an engine and writes what comes out."""
+
+    def __init__(self, patterns: list[Pattern], output: Format, emit: Emit, skip_bad: bool) -> None:
+        self.engine = ReferenceEngine(patterns)
+        self.output = output
+        self.emit = emit
+        self.skip_bad = skip_bad
+        self.late_file: TextIO | None = None
+        self.net: dict[str, MatchChange] = {}
+        self.log: list[Change] = []  # only for a table, which is printed at the end
+        self.counts = {"matches": 0, "retractions": 0, "bad": 0}
+        self.seconds = 0.0
+
+    def run(self, tape: Tape, progress: Progress | None) -> RecordError | None:
+        """All lines, or those before the first bad one, which is returned."""
+        for count, line in enumerate(tape):
+            if progress and count % _PROGRESS_EVERY_LINES == 0:
+                progress.update(progress.task_ids[0], completed=tape.bytes_read)
+            try:
+                self._line(line)
+            except RecordError as error:
+                self.counts["bad"] += 1
+                if not self.skip_bad:
+                    return error
+                talk().print(f"skipped: {error}", markup=False)
+        return None
+
+    def _line(self, line: TapeLine) -> None:
+        record, value = line.read()
+        started = time.perf_counter()
+        try:
+            step = self.engine.feed(record)
+        except Fault as fault:
+            raise line.error(fault) from None
+        finally:
+            self.seconds += time.perf_counter() - started
+        self._write(step, line, value)
+
+    def _write(self, step: Step, line: TapeLine, value: Any) -> None:
+        if step.late and self.late_file:
+            entry = {"line": line.number, "reason": step.late, "record": value}
+            self.late_file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+        for change in step.changes:
+            self._count(change)
+            if self.emit is Emit.changes and self.output is Format.json:
+                write_json(change.as_json())
+            elif self.emit is Emit.changes:
+                self.log.append(change)
+        if step.changes and line.file == "<stdin>":
+            sys.stdout.flush()  # somebody may be watching the other end of a live pipe
+
+    def _count(self, change: Change) -> None:
+        if not isinstance(change, MatchChange):
+            return
+        if change.op == "insert":
+            self.counts["matches"] += 1
+            self.net[change.id] = change
+        else:
+            self.counts["retractions"] += 1
+            del self.net[change.id]
+
+    def finish(self) -> None:
+        """What is printed at the end: the net matches, or the table of changes."""
+        if self.emit is Emit.changes:
+            if self.output is Format.table:
+                print_changes(self.log)
+            return
+        final = sorted(self.net.values(), key=lambda change: change.order)
+        if self.output is Format.table:
+            print_matches(final)
+        for change in final if self.output is Format.json else ():
+            write_json(change.as_json())
+
+    def stats(self) -> dict[str, Any]:
+        counters = self.engine.counters
+        return {
+            "events": counters.events,
+            **self.counts,
+            "late": counters.late,
+            "errors": counters.errors,
+            "degraded_keys": 0,
+            "events_per_second": round(counters.events / self.seconds) if self.seconds else 0,
+            "peak_partial_matches": counters.peak_partial_matches,
+            "condition_evaluations": counters.condition_evaluations,
+            "plan": "reference",
+            "unseen": counters.unseen,
+            "conflicts": counters.conflicts,
+            "idle_retractions": counters.idle_retractions,
+        }
