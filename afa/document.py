@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from keyword import iskeyword
 from pathlib import Path as FilePath
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ _FIELD_TYPES: Final = {
 }
 _REGISTER_TYPES: Final = {int: Type.INT, float: Type.FLOAT, bool: Type.BOOL, str: Type.STRING}
 _QUERY_ONLY: Final = ("absence", "encoding", "timeouts")
+_REGISTER_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
 _COUNT_WINDOW: Final = re.compile(r"([0-9]{1,18}) events?")
 
 
@@ -150,11 +152,11 @@ def _field_types(body: object, at: Path) -> list[tuple[tuple[str, ...], Type]]:
     for name, kind in Fields(body, at, "the fields of an event type").values.items():
         if isinstance(kind, dict):
             found += [((name, *path), inner) for path, inner in _field_types(kind, (*at, name))]
-        elif kind in _FIELD_TYPES:
+        elif isinstance(kind, str) and kind in _FIELD_TYPES:
             found.append(((name,), _FIELD_TYPES[kind]))
         else:
             hint = did_you_mean(str(kind), _FIELD_TYPES, f"write one of {', '.join(_FIELD_TYPES)}")
-            raise Fault((*at, name), f"`{kind}` is not a field type", hint)
+            raise Fault((*at, name), f"{kind!r} is not a field type", hint)
     return found
 
 
@@ -169,9 +171,12 @@ def _registers(fields: Fields) -> tuple[Register, ...]:
     registers = []
     for name, initial in sorted(declared.items()):
         at = ("registers", name)
-        if not name.isidentifier():
+        if not _REGISTER_NAME.fullmatch(name) or iskeyword(name):
             raise Fault(
-                at, f"the register name `{name}` is not an identifier", "use letters, digits and _", at_key=True
+                at,
+                f"the register name `{name}` is not an identifier",
+                "use a-z, A-Z, 0-9 and _, and no word of Python",
+                at_key=True,
             )
         kind = _REGISTER_TYPES.get(type(initial))
         if kind is None:
@@ -237,7 +242,7 @@ def _key_field(fields: Fields, event_fields: Mapping[tuple[str, ...], Type] | No
     text = fields.take("key", str)
     if text is None:
         return None
-    path = tuple(text.split("."))
+    path = tuple(check_name(step, ("key",), "key") for step in text.split("."))
     if event_fields is not None and path not in event_fields:
         known = [".".join(known) for known in event_fields]
         raise Fault(("key",), f"no event type has the field `{text}`", did_you_mean(text, known, "declare it"))

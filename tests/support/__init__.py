@@ -1,0 +1,1 @@
+"""What several suites share: generators of patterns and tapes, and short ways to run them."""
