@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from keyword import iskeyword
 from pathlib import Path as FilePath
 from typing import Any, Final
+from unicodedata import normalize
 
 from afa.arcs import build_arc
 from afa.durations import parse_duration
@@ -27,7 +28,6 @@ _FIELD_TYPES: Final = {
 }
 _REGISTER_TYPES: Final = {int: Type.INT, float: Type.FLOAT, bool: Type.BOOL, str: Type.STRING}
 _QUERY_ONLY: Final = ("absence", "encoding", "timeouts")
-_REGISTER_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
 _COUNT_WINDOW: Final = re.compile(r"([0-9]{1,18}) events?")
 
 
@@ -171,11 +171,12 @@ def _registers(fields: Fields) -> tuple[Register, ...]:
     registers = []
     for name, initial in sorted(declared.items()):
         at = ("registers", name)
-        if not _REGISTER_NAME.fullmatch(name) or iskeyword(name):
+        # Python reads identifiers in this normal form, so another spelling could never be named.
+        if not name.isidentifier() or iskeyword(name) or normalize("NFKC", name) != name:
             raise Fault(
                 at,
                 f"the register name `{name}` is not an identifier",
-                "use a-z, A-Z, 0-9 and _, and no word of Python",
+                "use letters, digits and _",
                 at_key=True,
             )
         kind = _REGISTER_TYPES.get(type(initial))

@@ -128,7 +128,7 @@ def test_every_setting_agrees_below_the_punctuation(
 
 @given(st.data(), documents(), st.integers(1, 12))
 def test_gap_free_is_never_wrong(data: st.DataObject, document: dict[str, Any], count: int) -> None:
-    """Without revisions, AFA+O on a gap-free stream retracts nothing; in any order it ends where plain matching ends."""
+    """Without revisions it retracts nothing; in any order it ends where plain matching ends."""
     ordered = sorted(
         (data.draw(events(f"e{i:02d}")) | {"key": "A"} for i in range(count)), key=lambda e: (e["ts"], e["id"])
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import strategies as st
@@ -65,7 +66,7 @@ def documents(draw: st.DrawFn, *, windows: tuple[Any, ...] = (6, 10, "3 events",
     """A pattern with a path from start to end, then anything."""
     states = [f"q{i}" for i in range(draw(st.integers(2, 4)))]
     arcs = []
-    for i, (source, target) in enumerate(zip(states, states[1:], strict=False)):
+    for i, (source, target) in enumerate(pairwise(states)):
         arcs.append(draw(arc_bodies(states, f"p{i}")) | {"from": source, "to": target})
     arcs += [draw(arc_bodies(states, f"x{j}")) for j in range(draw(st.integers(0, 3)))]
     for arc in arcs:
