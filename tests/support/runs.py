@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from afa.document import build_pattern
+from afa.reading import Fault
 from afa.records import Change, Match, MatchChange, read_record
 from afa.reference import ReferenceEngine, Step
 
@@ -30,6 +31,13 @@ class Run:
             elif isinstance(change, MatchChange):
                 assert self.net.pop(change.id) == change.match, "retracted what was not there"
         return step
+
+    def offer(self, record: dict[str, Any]) -> Step | None:
+        """Like `feed`, but a bad record is left out: one about an arc that came too late to become known, say."""
+        try:
+            return self.feed(record)
+        except Fault:
+            return None
 
     def feed_all(self, records: list[dict[str, Any]]) -> Run:
         for record in records:
