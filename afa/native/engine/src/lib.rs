@@ -11,11 +11,7 @@ pub const fn version() -> &'static str {
 /// `"release"` or `"debug"`: a benchmark must refuse to measure the latter.
 #[must_use]
 pub const fn build_profile() -> &'static str {
-    if cfg!(debug_assertions) {
-        "debug"
-    } else {
-        "release"
-    }
+    if cfg!(debug_assertions) { "debug" } else { "release" }
 }
 
 #[cfg(test)]
