@@ -204,7 +204,7 @@ def _window(fields: Fields) -> Window:
     if isinstance(value, str) and (found := _COUNT_WINDOW.fullmatch(value)):
         window, size = CountWindow(int(found[1])), int(found[1])
     else:
-        size = _length(value, ("within",), "`within`")
+        size = _length(value, ("within",), "`within`", 'write 2000, "5s" or "500 events"')
         window = TimeWindow(size)
     if size < 1:
         raise Fault(("within",), "a window must be at least 1", "leave `within` out for no window")
@@ -212,15 +212,15 @@ def _window(fields: Fields) -> Window:
     return window
 
 
-def _length(value: object, path: Path, what: str) -> int:
+def _length(value: object, path: Path, what: str, fix: str) -> int:
     if type(value) is int:
         return value
     if isinstance(value, str):
         try:
             return parse_duration(value)
         except ValueError as error:
-            raise Fault(path, str(error), 'write 2000, "5s" or "500 events"') from None
-    raise Fault(path, f"{what} is a number or a duration, not {type_name(value)}", 'write 2000 or "5s"')
+            raise Fault(path, str(error), fix) from None
+    raise Fault(path, f"{what} is a whole number or a duration, not {type_name(value)}", fix)
 
 
 def _speculation(fields: Fields) -> Time:
@@ -233,9 +233,10 @@ def read_speculation(value: object, path: Path = ()) -> Time:
     """The cleanse factor: `inf`, a number or a duration. Raises Fault."""
     if value in ("inf", math.inf):
         return math.inf
-    length = _length(value, path, "`speculation`")
+    fix = 'write inf, 0 or "500ms"'
+    length = _length(value, path, "`speculation`", fix)
     if length < 0:
-        raise Fault(path, "`speculation` must not be negative", 'write inf, 0 or "500ms"')
+        raise Fault(path, "`speculation` must not be negative", fix)
     return length
 
 
@@ -275,11 +276,12 @@ def _arcs(fields: Fields, frame: Pattern) -> tuple[Arc, ...]:
 
 def _checked_automaton(frame: Pattern, arcs: tuple[Arc, ...], fields: Fields) -> Pattern:
     named = {state for arc in arcs for state in (arc.source, arc.target)}
+    fix = f"the arcs name: {', '.join(sorted(named)) or 'none'}"
     if frame.start not in named:
-        raise Fault(("start",), f"no arc names the start state `{frame.start}`", did_you_mean(frame.start, named))
+        raise Fault(("start",), f"no arc names the start state `{frame.start}`", did_you_mean(frame.start, named, fix))
     for index, state in enumerate(fields.values.get("final", ())):
         if state not in named:
-            raise Fault(("final", index), f"no arc names the final state `{state}`", did_you_mean(state, named))
+            raise Fault(("final", index), f"no arc names the final state `{state}`", did_you_mean(state, named, fix))
     finals = frame.finals | {arc.target for arc in arcs if arc.final}
     if not finals:
         raise Fault((), "the pattern has no final state", "add `final: [<state>]`")

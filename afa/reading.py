@@ -44,7 +44,8 @@ class Fields:
 
     def __init__(self, value: object, path: Path, what: str) -> None:
         if not isinstance(value, dict):
-            raise Fault(path, f"{what} must be a mapping, this is {type_name(value)}")
+            fix = "write fields with their names: `name: value`, or in JSON { }"
+            raise Fault(path, f"{what} must be a mapping, this is {type_name(value)}", fix)
         self.values: dict[str, Any] = value
         self.path = path
         self.what = what
@@ -58,7 +59,7 @@ class Fields:
         value = self.values[name]
         if type(value) is not kind:
             what = f"`{name}` must be {_TYPE_NAMES[kind]}, this is {type_name(value)}"
-            raise Fault((*self.path, name), what, fix)
+            raise Fault((*self.path, name), what, fix or f"write {_TYPE_NAMES[kind]}")
         return value
 
     def need(self, name: str, kind: type, fix: str = "") -> Any:
@@ -77,7 +78,8 @@ class Fields:
 
     def name(self, name: str, *, forbidden: str = "") -> str:
         """A needed field that names something."""
-        self.need(name, str, "write it in quotes if it looks like a number")
+        self.take(name, str, "write it in quotes if it looks like a number")
+        self.need(name, str)
         return check_name(self.values[name], (*self.path, name), name, forbidden)
 
     def choice(self, name: str, allowed: Iterable[str], default: str) -> str:
@@ -100,7 +102,8 @@ def check_name(value: object, path: Path, what: str, forbidden: str = "") -> str
     if not isinstance(value, str):
         raise Fault(path, f"`{what}` must be a text, this is {type_name(value)}", "write it in quotes")
     if not value or len(value) > MAX_NAME_CHARACTERS:
-        raise Fault(path, f"`{what}` must have 1 to {MAX_NAME_CHARACTERS} characters, this has {len(value)}")
+        what = f"`{what}` must have 1 to {MAX_NAME_CHARACTERS} characters, this has {len(value)}"
+        raise Fault(path, what, "choose a shorter name" if value else "give it a name")
     for offset, character in enumerate(value):
         if ord(character) < 32 or ord(character) == 127 or "\ud800" <= character <= "\udfff" or character in forbidden:
             fix = f"leave out {' '.join(forbidden)}" if character in forbidden else "delete it"

@@ -109,7 +109,7 @@ def _read_event(fields: Fields, operation: Literal["insert", "retract"], default
         number = fields.take(name, int)
         numbers[name] = None if number is None else check_int64(number, (name,), f"`{name}`")
     return Event(
-        key=fields.need("key", str, "add the field `key`: it says which stream the event belongs to"),
+        key=fields.need("key", str, "give it a `key`: a text that says which stream the event belongs to"),
         ts=_timestamp(fields),
         id=fields.take("id", str) if fields.has("id") else default_id,
         op=operation,

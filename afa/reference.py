@@ -92,6 +92,8 @@ class ReferenceEngine:
         same = self.records.setdefault(event.key, {}).setdefault((event.ts, event.id), [])
         self._count_odd(event, same)
         same.append(event)
+        if event.op == "insert":
+            self.counters.unseen += sum(not _is_seen(table.pattern, event) for table in self.tables.values())
         return Step(self._differences(self.tables, [event.key]))
 
     def _why_late(self, event: Event) -> str | None:
@@ -193,21 +195,11 @@ class Computation:
         winners = [max(same, key=lambda record: record.rank) for same in self.records.values()]
         events = sorted((winner for winner in winners if winner.op == "insert"), key=lambda event: event.order)
         released = self.punctuation + pattern.speculation if pattern.speculation < math.inf else math.inf
-        events = [event for event in events if event.ts < released and self._is_seen(event)]
+        events = [event for event in events if event.ts < released and _is_seen(pattern, event)]
         found = {match for start in range(len(events)) for match in self._matches_from(events[start:])}
         if pattern.hold_output:
             found = {match for match in found if match.end < self.punctuation}
         return found
-
-    def _is_seen(self, event: Event) -> bool:
-        """A pattern with a key field sees only events whose field is the key (an integer as its digits)."""
-        path = self.table.pattern.key_field
-        if path is None:
-            return True
-        value = read_field(event.data, path)
-        seen = (str(value) if type(value) is int else value) == self.key
-        self.counters.unseen += not seen
-        return seen
 
     def _matches_from(self, events: list[Event]) -> Iterable[Match]:
         """A computation starts at the first of these events and consumes them contiguously."""
@@ -246,12 +238,16 @@ class Computation:
         if before.seq is None or event.seq is None or event.seq <= before.seq:
             return False
         missing = event.seq - before.seq - 1
-        return missing == 0 or len({seq for seq in self._retracted_seqs() if before.seq < seq < event.seq}) == missing
+        return missing == 0 or len({seq for seq in self._hidden_seqs() if before.seq < seq < event.seq}) == missing
 
-    def _retracted_seqs(self) -> set[int]:
-        """A retracted `seq` counts as present; whichever record of the event told it."""
-        gone = [same for same in self.records.values() if max(same, key=lambda record: record.rank).op == "retract"]
-        return {record.seq for same in gone for record in same if record.seq is not None}
+    def _hidden_seqs(self) -> set[int]:
+        """The `seq` of a retracted or unseen event counts as present; whichever record of the event told it."""
+        hidden = []
+        for same in self.records.values():
+            winner = max(same, key=lambda record: record.rank)
+            if winner.op == "retract" or not _is_seen(self.table.pattern, winner):
+                hidden += same
+        return {record.seq for record in hidden if record.seq is not None}
 
     def _closure(self, configurations: set[Configuration], event: Event) -> set[Configuration]:
         """Epsilon arcs are taken right after the event (from the start state: right before the first)."""
@@ -294,6 +290,14 @@ class Computation:
         until = min(first.ts + window.length, INT_MAX) if isinstance(window, TimeWindow) else None
         registers: Any = tuple((register.name, value) for register, value in zip(self._registers, values, strict=True))
         return Match(self.table.pattern.name, self.key, first.ts, last.ts, until, state, registers, first.id, last.id)
+
+
+def _is_seen(pattern: Pattern, event: Event) -> bool:
+    """A pattern with a key field sees only events whose field is the key (an integer as its digits)."""
+    if pattern.key_field is None:
+        return True
+    value = read_field(event.data, pattern.key_field)
+    return (str(value) if type(value) is int else value) == event.key
 
 
 def _stored(value: Value, kind: Type) -> Value:

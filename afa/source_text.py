@@ -19,13 +19,33 @@ from afa.reading import Fault
 
 MAX_DOCUMENT_BYTES: Final = 1_048_576
 MAX_DOCUMENT_DEPTH: Final = 32
-MAX_DOCUMENT_VALUES: Final = 1_000_000  # counted with aliases followed, so that they cannot multiply without end
+MAX_DOCUMENT_VALUES: Final = 1_000_000
+_FREE_VALUES: Final = 10_000  # what aliases may add to a value per character: the cost stays linear in the size
+
+_ANCHOR: Final = re.compile(r"&\S+[ \t]+")
 
 Plain: TypeAlias = "str | int | float | bool | list[Located] | dict[str, Located] | None"
 
 
+class _Refused(yaml.MarkedYAMLError):
+    """YAML, but not ours."""
+
+
 class _Loader(yaml.SafeLoader):
     """Composes nodes only; its resolver knows the scalars of YAML 1.2's core schema."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if tag := getattr(event, "tag", None):
+            raise _Refused(problem=f"the YAML tag {tag}", problem_mark=event.start_mark, note="write the plain value")
+        return super().compose_node(parent, index)
+
+    def fetch_flow_collection_start(self, token_class: Any) -> None:
+        # The scanner itself looks ahead in time that is quadratic in the depth.
+        if self.flow_level > MAX_DOCUMENT_DEPTH:
+            problem = "the document passes max_document_depth"
+            raise _Refused(problem=problem, problem_mark=self.get_mark(), note="make it smaller")
+        super().fetch_flow_collection_start(token_class)
 
 
 _Loader.yaml_implicit_resolvers = {}
@@ -63,7 +83,7 @@ class SourceText:
                     yield located
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            what = f"not YAML: {error.problem or error.context}"
+            what = str(error.problem) if isinstance(error, _Refused) else f"not YAML: {error.problem or error.context}"
             raise PatternError(what, fix=_yaml_hint(error), place=self.place(mark.index if mark else 0)) from None
         except yaml.reader.ReaderError as error:
             what = f"a character that YAML does not allow: #x{ord(self.text[error.position]):04x}"
@@ -75,6 +95,8 @@ class SourceText:
 
 
 def _yaml_hint(error: yaml.MarkedYAMLError) -> str:
+    if isinstance(error, _Refused):
+        return str(error.note)
     problem = str(error.problem)
     if "\\t" in problem:
         return "indent with spaces"
@@ -131,17 +153,20 @@ class Located:
         return self.source.place(self.start + shift)
 
 
+# How a double-quoted scalar may write one character: JSON writes some as a pair of escapes.
+_ESCAPE: Final = (
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\U[0-9a-fA-F]{8}|\\.|."
+)
+
+
 def _quoted_shift(raw: str, offset: int) -> int:
     """Index in a quoted scalar's source of the character at `offset` of its value."""
-    lengths = {"x": 4, "u": 6, "U": 10} if raw[0] == '"' else {}
+    written = re.compile(r"''|." if raw[0] == "'" else _ESCAPE, re.DOTALL)
     at = 1
     for _ in range(offset):
-        if raw[0] == "'" and raw.startswith("''", at):
-            at += 2
-        elif raw[0] == '"' and raw[at] == "\\":
-            at += lengths.get(raw[at + 1], 2)
-        else:
-            at += 1
+        found = written.match(raw, at)
+        at = found.end() if found else at
     return min(at, len(raw) - 1)
 
 
@@ -150,7 +175,7 @@ def _block_shift(raw: str, value: str, offset: int) -> int:
     raw_lines, value_lines = raw.split("\n"), value.split("\n")
     line = value.count("\n", 0, offset)
     column = offset - (value.rfind("\n", 0, offset) + 1)
-    indent = next((len(r) - len(v) for r, v in zip(raw_lines[1:], value_lines, strict=False) if v), 0)
+    indent = next((len(r.rstrip("\r")) - len(v) for r, v in zip(raw_lines[1:], value_lines, strict=False) if v), 0)
     return sum(len(before) + 1 for before in raw_lines[: line + 1]) + indent + column
 
 
@@ -159,6 +184,7 @@ class _Builder:
 
     def __init__(self, source: SourceText) -> None:
         self.source = source
+        self.most = min(MAX_DOCUMENT_VALUES, len(source.text) + _FREE_VALUES)
         self.count = 0
 
     def build(self, node: yaml.Node | None, depth: int) -> Located:
@@ -166,7 +192,9 @@ class _Builder:
             return Located(None, self.source, 0, 0)
         self.count += 1
         start, end = node.start_mark.index, node.end_mark.index
-        if self.count > MAX_DOCUMENT_VALUES or depth > MAX_DOCUMENT_DEPTH:
+        if anchor := _ANCHOR.match(self.source.text, start):  # the value stands behind it
+            start = anchor.end()
+        if self.count > self.most or depth > MAX_DOCUMENT_DEPTH:
             name = "max_document_depth" if depth > MAX_DOCUMENT_DEPTH else "max_document_values"
             raise PatternError(f"the document passes {name}", fix="make it smaller", place=self.source.place(start))
         style = node.style if isinstance(node, yaml.ScalarNode) else None
@@ -185,7 +213,7 @@ class _Builder:
         for key_node, value_node in node.value:
             place = self.source.place(key_node.start_mark.index)
             if not isinstance(key_node, yaml.ScalarNode):
-                raise PatternError("a field name must be a text", place=place)
+                raise PatternError("a field name must be a text", fix="write `name: value`", place=place)
             key = _joined(key_node.value)
             if key in built:
                 raise PatternError(f"the field `{key}` stands twice", fix="delete one of them", place=place)
@@ -202,16 +230,16 @@ class _Builder:
         if kind == "bool":
             return bool(text.lower() == "true")
         if kind == "int":
-            if len(text) > 30:  # far beyond 64 bits; Python's own limit would be an exception
+            if len(text) > 4_000:  # Python's own limit would be an exception; 64 bits are checked where it is used
                 raise PatternError("an integer far outside 64 bits", fix="write a smaller one", place=place)
             return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
         if kind == "float":
             return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
-        raise PatternError(f"the YAML tag {node.tag}", fix="write the plain value", place=place)
+        raise AssertionError(f"no resolver gives {node.tag}")
 
 
 def _joined(text: str) -> str:
-    """JSON writes characters beyond the first plane as two escapes: join them."""
+    """JSON writes characters beyond the first plane as two escapes: join them. A half alone is refused where it is."""
     if any("\ud800" <= character <= "\udfff" for character in text):
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
     return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, NoReturn
 
@@ -14,6 +14,7 @@ from afa.records import Record, read_record
 from afa.source_text import SourceText
 
 MAX_RECORD_BYTES: Final = 4 * 1_048_576
+MAX_RECORD_DEPTH: Final = 100  # of lists and objects; the forms that records are written in have limits of their own
 _LOCATED_CHARACTERS: Final = 65_536  # of a longer line only the line is named: finding the column costs a second parse
 _FORBIDDEN_NUMBER: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(NaN|-?Infinity)')
 _SURROGATE_ESCAPE: Final = re.compile(r"\\u[dD][89a-fA-F]")
@@ -61,10 +62,15 @@ class TapeLine:
         except json.JSONDecodeError as error:
             self._fail(error.colno, f"not JSON: {error.msg}", "each line of a tape is one JSON object")
         except RecursionError:
-            self._fail(1, "JSON nested too deeply", "flatten the record")
+            self._fail_depth()
+        if text.count("{") + text.count("[") > MAX_RECORD_DEPTH and _is_deeper(value, MAX_RECORD_DEPTH):
+            self._fail_depth()
         if _SURROGATE_ESCAPE.search(text):
             self._check_characters(value)
         return value
+
+    def _fail_depth(self) -> NoReturn:
+        self._fail(1, f"JSON nested deeper than {MAX_RECORD_DEPTH} (max_record_depth)", "flatten the record")
 
     def _check_characters(self, value: Any) -> None:
         try:
@@ -78,6 +84,17 @@ class TapeLine:
 
     def _fail(self, column: int, what: str, fix: str) -> NoReturn:
         raise RecordError(what, fix=fix, place=Place(self.file, self.number, column))
+
+
+def _is_deeper(value: Any, most: int) -> bool:
+    level = [value]
+    for _ in range(most):
+        level = [below for item in level for below in _items(item)]
+    return any(isinstance(item, dict | list) for item in level)
+
+
+def _items(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def _integer(digits: str) -> int:
@@ -110,7 +127,8 @@ class Tape:
 
     def _skip_rest(self, line: bytes) -> int:
         """Reads a line that is too long to its end, without keeping it; 0 if it is not."""
-        if len(line.rstrip(b"\r\n")) <= self.max_record_bytes:
+        is_whole = line.endswith(b"\n") or len(line) < self.max_record_bytes + 2
+        if is_whole and len(line.rstrip(b"\r\n")) <= self.max_record_bytes:
             return 0
         while line and not line.endswith(b"\n"):
             line = self._readline()

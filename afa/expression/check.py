@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from afa.errors import did_you_mean
+from afa.errors import did_you_mean, one_of
 from afa.expression import tree
 from afa.expression.functions import FUNCTIONS
 from afa.expression.parse import ExpressionError, node_offset, parse_syntax
@@ -92,19 +92,23 @@ class _Checker:
             case ast.List():
                 return self.float_list(node)
         raise self.error(
-            node, f"{_describe(node)} is not part of the expression language", _REFUSED.get(type(node), "")
+            node,
+            f"{_describe(node)} is not part of the expression language",
+            _REFUSED.get(type(node), "write a plain expression"),
         )
 
     def typed(self, node: ast.expr, wanted: Type, where: str) -> Node:
         checked = self.check(node)
         if not _fits(checked.type, wanted):
-            raise self.error(node, f"{where} needs {_an(wanted)}, this is {_an(checked.type)}")
+            fix = "write a condition, for example a comparison"
+            raise self.error(node, f"{where} needs {_an(wanted)}, this is {_an(checked.type)}", fix)
         return checked
 
     def number(self, node: ast.expr, where: str) -> Node:
         checked = self.check(node)
         if checked.type not in NUMBERS and checked.type is not Type.ANY:
-            raise self.error(node, f"{where} needs a number, this is {_an(checked.type)}")
+            fix = "write a number, or a field or register that holds one"
+            raise self.error(node, f"{where} needs a number, this is {_an(checked.type)}", fix)
         return checked
 
     def constant(self, node: ast.Constant, *, negative: bool = False) -> Literal:
@@ -126,7 +130,8 @@ class _Checker:
             if any("\ud800" <= character <= "\udfff" for character in value):
                 raise self.error(node, "half of a surrogate pair in a string", "write the character itself")
             return Literal(Type.STRING, value)
-        raise self.error(node, f"a {type(value).__name__} literal is not part of the expression language")
+        what = f"a literal of Python's {type(value).__name__} is not part of the expression language"
+        raise self.error(node, what, "write a number, a string, true or false")
 
     def name(self, node: ast.Name) -> Literal:
         if node.id in CONSTANT_NAMES:
@@ -167,7 +172,7 @@ class _Checker:
             raise self.error(node, "an epsilon arc consumes no event, so it cannot see `e`", "use registers only")
         if path[0] in EVENT_ATTRIBUTES:
             if len(path) > 1:
-                raise self.error(node, f"`e.{path[0]}` is the event's own and has no fields")
+                raise self.error(node, f"`e.{path[0]}` is the event's own and has no fields", f"write `e.{path[0]}`")
             return tree.EventAttribute(EVENT_ATTRIBUTES[path[0]], path[0])
         if self.scope.fields is None:
             return tree.EventField(Type.ANY, path)
@@ -224,7 +229,7 @@ class _Checker:
         if Type.LIST in (left, right):
             raise self.error(at, "lists cannot be compared", "use `len`, `corr`, or `in` with a literal list")
         if Type.BOOL in (left, right) and symbol not in ("==", "!="):
-            raise self.error(at, f"bools compare only by == and !=, not by {symbol}")
+            raise self.error(at, f"bools compare only by == and !=, not by {symbol}", "write `==` or `!=`")
         if Type.ANY in (left, right) or left == right or {left, right} <= NUMBERS:
             return
         raise self.error(at, f"{_an(left)} never compares with {_an(right)}", "the result would always be unknown")
@@ -258,7 +263,8 @@ class _Checker:
         items = [self.literal(item) for item in node.elts]
         for item, at in zip(items, node.elts, strict=True):
             if item.type not in NUMBERS:
-                raise self.error(at, f"a list value holds numbers, this is {_an(item.type)}")
+                what = f"a list value holds numbers, this is {_an(item.type)}"
+                raise self.error(at, what, "other lists stand only after `in`")
         return Literal(Type.LIST, tuple(float(item.value) for item in items if isinstance(item.value, int | float)))
 
     def choice(self, node: ast.IfExp) -> Node:
@@ -272,7 +278,8 @@ class _Checker:
         elif Type.ANY in kinds:
             kind = Type.ANY
         else:
-            raise self.error(node.orelse, f"the branches differ: {_an(then.type)} and {_an(otherwise.type)}")
+            what = f"the branches differ: {_an(then.type)} and {_an(otherwise.type)}"
+            raise self.error(node.orelse, what, "give both the same type")
         return tree.Choice(kind, condition, then, otherwise)
 
     def call(self, node: ast.Call) -> Node:
@@ -282,13 +289,15 @@ class _Checker:
             raise self.error(node, f"`{name}` is not a function of the expression language", hint)
         signature = FUNCTIONS[node.func.id]
         if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
-            raise self.error(node, f"{signature.name} takes plain arguments only")
+            raise self.error(node, f"{signature.name} takes plain arguments only", "write the values themselves")
         if not signature.least <= len(node.args) <= signature.most:
-            raise self.error(node, f"{signature.name} takes {signature.count_text}, here are {len(node.args)}")
+            what = f"{signature.name} takes {signature.count_text}, here are {len(node.args)}"
+            raise self.error(node, what, f"give it {signature.count_text}")
         arguments = tuple(self.check(argument) for argument in node.args)
         for argument, at in zip(arguments, node.args, strict=True):
             if argument.type is not Type.ANY and argument.type not in signature.accepts:
-                raise self.error(at, f"{signature.name} does not take {_an(argument.type)}")
+                takes = one_of(str(kind) for kind in signature.accepts)
+                raise self.error(at, f"{signature.name} does not take {_an(argument.type)}", f"it takes {takes}")
         kinds = {argument.type for argument in arguments}
         if signature.name in ("min", "max") and Type.STRING in kinds and kinds & NUMBERS:
             raise self.error(node, f"{signature.name} over strings and numbers", "compare one or the other")
@@ -308,11 +317,9 @@ def _is_null(node: ast.expr) -> bool:
 
 _REFUSED: Final[dict[type[ast.AST], str]] = {
     ast.Subscript: "fields are written `e.a.b`; there are no indices",
-    ast.Lambda: "write a plain expression",
     ast.JoinedStr: "write a plain string",
     ast.NamedExpr: "to compare, write `==`; to set a register use `set:`",
     ast.Tuple: "lists are written in [ ]",
-    ast.Dict: "write a plain expression",
     ast.Set: "lists are written in [ ]",
     ast.Starred: "write the value itself",
 }

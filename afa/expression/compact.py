@@ -42,10 +42,13 @@ def pack(expression: Expression) -> bytes:
 
 def unpack(data: bytes) -> Node:
     """The tree that `pack` was given (its text is not kept). Raises ValueError for anything else."""
-    version, root = msgpack.unpackb(data, use_list=True)
-    if version != FORMAT_VERSION:
-        raise ValueError(f"compact form {version}, this build reads {FORMAT_VERSION}")
-    return _node(root)
+    try:
+        version, root = msgpack.unpackb(data, use_list=True)
+        if version != FORMAT_VERSION:
+            raise ValueError(f"compact form {version}, this build reads {FORMAT_VERSION}")
+        return _node(root)
+    except (TypeError, LookupError, RecursionError) as error:
+        raise ValueError(f"not a compact form: {error}") from None
 
 
 def _arrays(value: Any) -> Any:
@@ -59,6 +62,8 @@ def _arrays(value: Any) -> Any:
 
 def _node(arrays: list[Any]) -> Node:
     kind, static_type, *fields = arrays
+    if kind not in range(len(KINDS)):
+        raise ValueError(f"kind {kind!r} is not known")
     node_class = KINDS[kind]
     names = [name for name in node_class.__dataclass_fields__ if name != "type"]
     built = {name: _field(node_class, name, value) for name, value in zip(names, fields, strict=True)}

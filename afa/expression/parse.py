@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
+from typing import Final
 
 from afa.expression.limits import MAX_EXPRESSION_CHARACTERS, MAX_EXPRESSION_DEPTH, MAX_EXPRESSION_NODES
+
+_LINE_END: Final = re.compile(r"\r\n?|\n")  # Python's own idea of a line
+_REFUSED_CHARACTER: Final = re.compile("[\0\ud800-\udfff]")
+_SHOUTED_WORD: Final = re.compile(r"\b(?:AND|And|OR|Or|NOT|Not|IN|In)\b")
 
 
 class ExpressionError(Exception):
@@ -32,6 +38,9 @@ def parse_syntax(text: str) -> ast.expr:
         )
     if not text.strip():
         raise ExpressionError(0, "an empty expression", "write a condition such as `e.price > 9`, or `true`")
+    if found := _REFUSED_CHARACTER.search(text):
+        name = "a NUL character" if found[0] == "\0" else "half of a surrogate pair"
+        raise ExpressionError(found.start(), f"{name} in an expression", "delete it")
     root = _python_tree(text)
     if root.lineno == 1 and root.col_offset == 0:  # only a closing parenthesis too many gets out of ours
         raise ExpressionError(0, "the parentheses do not match, or this is a tuple", "write one expression")
@@ -51,14 +60,11 @@ def _python_tree(text: str) -> ast.expr:
         raise ExpressionError(min(offset, len(text)), *_syntax_message(text, error)) from None
     except (RecursionError, MemoryError):
         raise too_deep from None
-    except ValueError:  # a NUL character
-        raise ExpressionError(max(text.find("\0"), 0), "a NUL character in an expression", "delete it") from None
 
 
 def _syntax_message(text: str, error: SyntaxError) -> tuple[str, str]:
-    words = text.upper()
-    if " AND " in words or " OR " in words or "NOT " in words:
-        hint = "arc expressions use Python's words in lower case: `and`, `or`, `not`"
+    if _SHOUTED_WORD.search(text):
+        hint = "arc expressions use Python's words in lower case: `and`, `or`, `not`, `in`"
     elif "&&" in text or "||" in text or "!" in text.replace("!=", ""):
         hint = "write `and`, `or`, `not`"
     elif "=" in text and not any(mark in text for mark in ("==", "!=", "<=", ">=")):
@@ -72,13 +78,13 @@ def offset_of(text: str, line: int, column: int) -> int:
     """The offset in `text` of a position in the parenthesised source that Python saw (column in characters)."""
     if line == 1:
         return max(column - 1, 0)
-    lines = text.split("\n")
-    return sum(len(before) + 1 for before in lines[: line - 1]) + column
+    line_starts = [0, *(found.end() for found in _LINE_END.finditer(text)), len(text)]
+    return line_starts[min(line, len(line_starts)) - 1] + column
 
 
 def node_offset(text: str, node: ast.expr) -> int:
     """Where a node begins in `text`; Python counts its columns in UTF-8 bytes."""
-    line = ("(" + text + "\n)").split("\n")[node.lineno - 1]
+    line = _LINE_END.split(f"({text}\n)")[node.lineno - 1]
     column = len(line.encode()[: node.col_offset].decode(errors="ignore"))
     return offset_of(text, node.lineno, column)
 
@@ -88,9 +94,9 @@ def _check_size(root: ast.expr) -> None:
     level: list[ast.AST] = [root]
     depth = count = 0
     while level:
-        depth += 1
-        level_nodes = [node for node in level if isinstance(node, ast.expr)]
-        count += len(level_nodes)
+        expressions = [node for node in level if isinstance(node, ast.expr)]
+        depth += bool(expressions)  # operators and the like are no level of their own
+        count += len(expressions)
         if depth > MAX_EXPRESSION_DEPTH:
             raise ExpressionError(
                 0,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.text import Text
+from typer.core import TyperGroup
 
 from afa.errors import AfaError
 from arcfleet.cli import output
@@ -16,8 +18,21 @@ from arcfleet.cli.graph import graph
 from arcfleet.cli.replay import replay
 from arcfleet.cli.schema import schema
 
+
+class _Commands(TyperGroup):
+    """Ends quietly when nobody reads any more: before click sees it, which would exit 1."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _drop_stdout()
+            raise typer.Exit from None
+
+
 app = typer.Typer(
     name="arcfleet",
+    cls=_Commands,
     help="Pattern matching over event streams: matches at once, retracted when a late event proves them wrong.",
     epilog="First steps: arcfleet replay examples/q1.yaml --tape examples/q1.jsonl",
     no_args_is_help=True,
@@ -44,21 +59,28 @@ def arcfleet(
     """Pattern matching over event streams, done right, for people who run Kafka and write Python."""
 
 
+def _drop_stdout() -> None:
+    """What is still buffered goes nowhere, or Python would complain about it on its way out."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main() -> None:
     """Exit 0 ok, 1 bad input, 2 usage, 3 the system failed. A closed pipe ends quietly."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
-        app()
-        sys.stdout.flush()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()
         sys.exit(0)
     except AfaError as error:
-        sys.stdout.flush()
         output.show_error(error)
         sys.exit(output.EXIT_BAD_INPUT)
     except OSError as error:
-        output.talk().print(f"[bold red]error:[/] {error}", markup=True)
+        _drop_stdout()
+        output.talk().print(Text.assemble(("error: ", "bold red"), str(error)))
         sys.exit(output.EXIT_SYSTEM)

@@ -11,6 +11,7 @@ from rich.text import Text
 from afa.records import Change, Match, MatchChange
 
 _MATCH_COLUMNS = ("pattern", "key", "start", "end", "until", "state", "registers", "first", "last")
+_PIPE_WIDTH = 100_000
 _OP_STYLES = {"insert": "green", "retract": "red", "punctuation": "dim"}
 
 
@@ -18,7 +19,7 @@ def print_matches(changes: Iterable[MatchChange]) -> None:
     table = _table(_MATCH_COLUMNS)
     for change in changes:
         table.add_row(*_cells(change.match))
-    Console().print(table)
+    _console().print(table)
 
 
 def print_changes(changes: Iterable[Change]) -> None:
@@ -37,13 +38,24 @@ def print_changes(changes: Iterable[Change]) -> None:
                 Text(str(change.ts), style),
                 *blanks,
             )
-    Console().print(table)
+    _console().print(table)
+
+
+class _DataConsole(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # for the one place that ends quietly; rich would exit 1
+
+
+def _console() -> Console:
+    """Fits a terminal; into a pipe or a file every value goes whole."""
+    console = _DataConsole()
+    return console if console.is_terminal else _DataConsole(width=_PIPE_WIDTH)
 
 
 def _table(columns: Iterable[str]) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
-        table.add_column(column, justify="right" if column in ("start", "end", "until") else "left", no_wrap=True)
+        table.add_column(column, justify="right" if column in ("start", "end", "until") else "left", overflow="fold")
     return table
 
 

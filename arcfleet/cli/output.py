@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +19,7 @@ from afa.errors import AfaError, Place
 
 EXIT_BAD_INPUT, EXIT_USAGE, EXIT_SYSTEM = 1, 2, 3
 _SHOWN_CHARACTERS = 160  # of a source line in an error message
+_LINE_BYTES = 100_000  # a longer line is not shown
 
 
 class Format(StrEnum):
@@ -57,13 +57,21 @@ def show_error(error: AfaError) -> None:
 
 
 def _source_line(place: Place) -> str | None:
+    """The line as it stands; None if it is very long, or cannot be read a second time (a pipe)."""
+    path = Path(place.file)
     try:
-        with Path(place.file).open(encoding="utf-8", errors="replace") as opened:
-            line = next(islice(opened, place.line - 1, None), None)
+        if not path.is_file():
+            return None
+        with path.open("rb") as opened:
+            number = 1
+            while number < place.line and (part := opened.readline(_LINE_BYTES)):
+                number += part.endswith(b"\n")
+            raw = opened.readline(_LINE_BYTES)
     except OSError:
         return None
-    if line is None or len(line) > 100_000:
+    if not raw or len(raw) == _LINE_BYTES:
         return None
+    line = raw.decode(errors="replace").removeprefix("\ufeff")
     return "".join(character if character.isprintable() else " " for character in line.rstrip("\r\n"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import Annotated, Any, BinaryIO, TextIO
 
 import typer
 from rich.progress import Progress
+from rich.text import Text
 
 from afa import PatternError, Place, RecordError, load_patterns
 from afa.document import read_speculation
@@ -117,7 +119,7 @@ def _limits(settings: list[str]) -> int:
         name, _, number = setting.partition("=")
         if name in _ENGINE_LIMITS:
             raise refuse(f"--limit {name} is not there yet: the reference engine keeps no limits")
-        if name != "max_record_bytes" or not number.isdecimal() or int(number) < 1:
+        if name != "max_record_bytes" or not re.fullmatch("[1-9][0-9]{0,17}", number):
             raise refuse(
                 f"--limit {setting}: write NAME=N; the limits are {', '.join(_ENGINE_LIMITS)}, max_record_bytes"
             )
@@ -129,7 +131,7 @@ def _overridden(pattern: Pattern, speculation: str | None, hold: Hold | None, se
     changes: dict[str, Any] = {}
     if speculation is not None:
         try:
-            changes["speculation"] = read_speculation(int(speculation) if speculation.isdecimal() else speculation)
+            changes["speculation"] = read_speculation(_plain_number(speculation))
         except Fault as fault:
             raise refuse(f"--speculation {speculation}: {fault.what}") from None
     if hold is not None:
@@ -137,6 +139,10 @@ def _overridden(pattern: Pattern, speculation: str | None, hold: Hold | None, se
     if sequence is not None:
         changes["gap_free"] = sequence is Sequence.gap_free
     return changed(pattern, **changes)
+
+
+def _plain_number(text: str) -> int | str:
+    return int(text) if re.fullmatch("[0-9]{1,18}", text) else text
 
 
 @contextmanager
@@ -179,11 +185,11 @@ class _Replayer:
                 self.counts["bad"] += 1
                 if not self.skip_bad:
                     return error
-                talk().print(f"skipped: {error}", markup=False)
+                talk().print(Text(f"skipped: {error}"))  # a bare str would have its `:100:` made an emoji
         return None
 
     def _line(self, line: TapeLine) -> None:
-        record, value = line.read()
+        record, _ = line.read()
         started = time.perf_counter()
         try:
             step = self.engine.feed(record)
@@ -191,12 +197,13 @@ class _Replayer:
             raise line.error(fault) from None
         finally:
             self.seconds += time.perf_counter() - started
-        self._write(step, line, value)
+        self._write(step, line)
 
-    def _write(self, step: Step, line: TapeLine, value: Any) -> None:
+    def _write(self, step: Step, line: TapeLine) -> None:
         if step.late and self.late_file:
-            entry = {"line": line.number, "reason": step.late, "record": value}
-            self.late_file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+            entry = json.dumps({"line": line.number, "reason": step.late}, ensure_ascii=False)
+            record = line.raw.decode().strip()  # as it came: numbers outside our range survive
+            self.late_file.write(f'{entry[:-1]}, "record": {record}}}\n')
         for change in step.changes:
             self._count(change)
             if self.emit is Emit.changes and self.output is Format.json:
