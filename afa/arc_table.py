@@ -7,11 +7,21 @@ engines' business.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from afa.arcs import build_arc, read_lifetime
+from afa.errors import did_you_mean
 from afa.pattern import Arc, Lifetime, Pattern, Time, epsilon_cycle
 from afa.reading import Fault, check_name
 from afa.records import ArcChange, ArcRetraction
+
+
+def table_of(tables: Mapping[str, ArcTable], record: ArcChange | ArcRetraction) -> ArcTable:
+    """The table of the pattern that a record names. Raises Fault."""
+    if record.pattern not in tables:
+        hint = did_you_mean(record.pattern, tables, f"loaded are: {', '.join(tables) or 'none'}")
+        raise Fault(("pattern",), f"the pattern `{record.pattern}` is not loaded", hint)
+    return tables[record.pattern]
 
 
 class ArcTable:

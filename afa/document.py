@@ -14,6 +14,7 @@ from afa.arcs import build_arc
 from afa.durations import parse_duration
 from afa.errors import PatternError, Place, did_you_mean
 from afa.expression import Type
+from afa.expression.check import EVENT_ATTRIBUTES
 from afa.pattern import Arc, CountWindow, Pattern, Register, Time, TimeWindow, Window, epsilon_cycle
 from afa.reading import Fault, Fields, Path, check_int64, check_name, type_name
 from afa.source_text import MAX_DOCUMENT_BYTES, SourceText
@@ -245,6 +246,10 @@ def _key_field(fields: Fields, event_fields: Mapping[tuple[str, ...], Type] | No
     if text is None:
         return None
     path = tuple(check_name(step, ("key",), "key") for step in text.split("."))
+    if path[0] in EVENT_ATTRIBUTES:
+        if len(path) > 1:
+            raise Fault(("key",), f"`{path[0]}` is the event's own and has no fields", f"write `key: {path[0]}`")
+        return path
     if event_fields is not None and path not in event_fields:
         known = [".".join(known) for known in event_fields]
         raise Fault(("key",), f"no event type has the field `{text}`", did_you_mean(text, known, "declare it"))

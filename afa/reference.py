@@ -11,14 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from afa.arc_table import ArcTable
+from afa.arc_table import ArcTable, table_of
 from afa.arcs import read_expression
-from afa.errors import did_you_mean
 from afa.evaluate import evaluate, holds, read_field, type_of
 from afa.expression import Expression, Scope, Type, Value
+from afa.expression.check import EVENT_ATTRIBUTES
 from afa.expression.tree import INT_MAX
 from afa.pattern import Arc, CountWindow, Pattern, Register, Time, TimeWindow
-from afa.reading import Fault
 from afa.records import (
     ArcChange,
     ArcPunctuation,
@@ -84,6 +83,9 @@ class ReferenceEngine:
             case ArcChange() | ArcRetraction():
                 return self._feed_arc(record)
 
+    def keys(self) -> list[str]:
+        return sorted(self.records)
+
     def _feed_event(self, event: Event) -> Step:
         self.counters.events += 1
         if reason := self._why_late(event):
@@ -120,10 +122,7 @@ class ReferenceEngine:
         return Step()
 
     def _feed_arc(self, record: ArcChange | ArcRetraction) -> Step:
-        table = self.tables.get(record.pattern)
-        if table is None:
-            hint = did_you_mean(record.pattern, self.tables, f"loaded are: {', '.join(self.tables) or 'none'}")
-            raise Fault(("pattern",), f"the pattern `{record.pattern}` is not loaded", hint)
+        table = table_of(self.tables, record)
         bound = max(-math.inf if self.arc_punctuation is None else self.arc_punctuation, self.effective_punctuation)
         reason = table.change(record, bound) if isinstance(record, ArcChange) else table.retract(record, bound)
         if reason:
@@ -296,7 +295,8 @@ def _is_seen(pattern: Pattern, event: Event) -> bool:
     """A pattern with a key field sees only events whose field is the key (an integer as its digits)."""
     if pattern.key_field is None:
         return True
-    value = read_field(event.data, pattern.key_field)
+    own = pattern.key_field[0] in EVENT_ATTRIBUTES  # hides a field of that name
+    value = getattr(event, pattern.key_field[0]) if own else read_field(event.data, pattern.key_field)
     return (str(value) if type(value) is int else value) == event.key
 
 

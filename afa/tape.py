@@ -29,11 +29,11 @@ class TapeLine:
     raw: bytes
     too_long: int = 0  # the limit that it passes
 
-    def read(self) -> tuple[Record, Any]:
-        """The record and the JSON object it was made of. Raises RecordError."""
+    def read(self) -> Record:
+        """The record. Raises RecordError."""
         value = self._json()
         try:
-            return read_record(value, f"{self.number:012d}"), value
+            return read_record(value, f"{self.number:012d}")
         except Fault as fault:
             raise self.error(fault) from None
 

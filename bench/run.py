@@ -1,4 +1,4 @@
-"""What `make bench` runs: today's engine (the reference) on Q1, beside a Python loop written for Q1 alone.
+"""What `make bench` runs: the reference engine on Q1, beside a Python loop written for Q1 alone.
 
 Both see the same seeded ticks, one key, times in CPU seconds of this process, reading and decoding excluded. Their
 matches are compared before any speed is shown. The reference engine computes everything anew with each event, on

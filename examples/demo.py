@@ -13,18 +13,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from afa import load_patterns
+from afa import Engine, load_patterns
 from afa.arcs import read_lifetime
 from afa.pattern import Lifetime, Pattern
 from afa.records import ArcChange, Change, Event, Match, MatchChange, Punctuation, Record
-from afa.reference import ReferenceEngine
 from afa.tape import Tape
 from arcfleet.drawing import draw
 
@@ -191,7 +190,7 @@ def write_drawings(*patterns: tuple[str, Pattern]) -> list[Path]:
 
 def play(stage: Stage) -> None:
     (pattern,) = load_patterns(HERE / "q1.yaml")
-    engine = ReferenceEngine([pattern])
+    engine = Engine([pattern])
     stage.title("The automaton Q1", "Each computation carries two counters: r1 downticks minus upticks, r2 V-patterns.")
     show_arcs(stage, pattern)
     with (HERE / "demo.jsonl").open("rb") as opened:
@@ -199,11 +198,12 @@ def play(stage: Stage) -> None:
         for scene in SCENES:
             stage.title(scene.title, scene.words)
             for _ in range(scene.lines):
-                record, _ = next(lines).read()
-                stage.record(record, engine.feed(record).changes)
+                line = next(lines)
+                record = line.read()
+                stage.record(record, engine.feed_line(line).changes)
             if isinstance(record, Event):
                 stage.chart()
-    changed = replace(pattern, arcs=tuple(engine.tables[pattern.name].arcs.values()))
+    (changed,) = engine.patterns()
     stage.title("The automaton now", "With the lifetimes of its arcs; and drawn, before and after the change:")
     show_arcs(stage, changed)
     stage.console.print()

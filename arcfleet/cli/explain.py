@@ -51,7 +51,7 @@ def describe(pattern: Pattern) -> dict[str, Any]:
         "arcs": [_arc(arc) for arc in pattern.arcs],
         "reads": _reads(pattern),
         "output": _settings(pattern),
-        "plan": "reference",
+        "plan": "eager",
         "notes": _notes(pattern),
     }
 

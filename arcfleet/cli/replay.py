@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace as changed
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, TextIO
+from typing import Annotated, Any, BinaryIO, Literal, TextIO
 
 import typer
 from rich.progress import Progress
@@ -19,10 +19,11 @@ from rich.text import Text
 
 from afa import PatternError, Place, RecordError, load_patterns
 from afa.document import read_speculation
+from afa.engine import Engine
 from afa.pattern import Pattern
 from afa.reading import Fault
 from afa.records import Change, MatchChange
-from afa.reference import ReferenceEngine, Step
+from afa.reference import Step
 from afa.tape import MAX_RECORD_BYTES, Tape, TapeLine
 from arcfleet.cli.match_table import print_changes, print_matches
 from arcfleet.cli.output import Format, JsonOption, OutputOption, progress_bar, refuse, show_error, talk, write_json
@@ -61,7 +62,7 @@ def replay(  # noqa: PLR0917 - the flags of the contract
     patterns: Annotated[list[Path], typer.Argument(metavar="PATTERN...", help="Pattern files (YAML or JSON).")],
     tape: Annotated[str, typer.Option(metavar="FILE|-", help="The tape, JSON lines; - is standard input.")],
     emit: Annotated[Emit, typer.Option(help="The net matches at the end, or every change as it comes.")] = Emit.final,
-    engine: Annotated[EngineName, typer.Option(help="Which engine runs.")] = EngineName.reference,
+    engine: Annotated[EngineName, typer.Option(help="Which engine runs.")] = EngineName.native,
     plan: Annotated[str, typer.Option(help="Force an evaluation plan.")] = "auto",
     speculation: Annotated[str | None, typer.Option(help="Cleanse factor for all patterns: inf, 0, 500ms.")] = None,
     hold: Annotated[Hold | None, typer.Option(help="Hold inserts back until they are final.")] = None,
@@ -83,10 +84,10 @@ def replay(  # noqa: PLR0917 - the flags of the contract
 
     cat day.jsonl | arcfleet replay q1.yaml q2.yaml --tape - -o table
     """
-    _refuse_not_yet(engine, plan)
+    _refuse_not_yet(plan)
     max_record_bytes = _limits(limit or [])
     loaded = [_overridden(pattern, speculation, hold, sequence) for pattern in load_patterns(*patterns)]
-    replayer = _Replayer(loaded, Format.json if json_output else output, emit, skip_bad)
+    replayer = _Replayer(loaded, engine.value, Format.json if json_output else output, emit, skip_bad)
     with ExitStack() as stack:
         opened, size = stack.enter_context(_open_tape(tape))
         if late:
@@ -105,20 +106,18 @@ def replay(  # noqa: PLR0917 - the flags of the contract
         raise typer.Exit(1)
 
 
-def _refuse_not_yet(engine: EngineName, plan: str) -> None:
-    if engine is EngineName.native:
-        raise refuse("--engine native is not there yet; use --engine reference")
+def _refuse_not_yet(plan: str) -> None:
     if plan != "auto":
         raise refuse(f"--plan {plan} is not there yet; use --plan auto")
 
 
 def _limits(settings: list[str]) -> int:
-    """The largest record in bytes: the one limit that the reference engine's way knows."""
+    """The largest record in bytes: the one limit that is there."""
     max_record_bytes = MAX_RECORD_BYTES
     for setting in settings:
         name, _, number = setting.partition("=")
         if name in _ENGINE_LIMITS:
-            raise refuse(f"--limit {name} is not there yet: the reference engine keeps no limits")
+            raise refuse(f"--limit {name} is not there yet")
         if name != "max_record_bytes" or not re.fullmatch("[1-9][0-9]{0,17}", number):
             raise refuse(
                 f"--limit {setting}: write NAME=N; the limits are {', '.join(_ENGINE_LIMITS)}, max_record_bytes"
@@ -163,8 +162,15 @@ def _open_tape(tape: str) -> Iterator[tuple[BinaryIO, int | None]]:
 class _Replayer:
     """Feeds a tape to an engine and writes what comes out."""
 
-    def __init__(self, patterns: list[Pattern], output: Format, emit: Emit, skip_bad: bool) -> None:
-        self.engine = ReferenceEngine(patterns)
+    def __init__(
+        self,
+        patterns: list[Pattern],
+        engine: Literal["native", "reference"],
+        output: Format,
+        emit: Emit,
+        skip_bad: bool,
+    ) -> None:
+        self.engine = Engine(patterns, engine)
         self.output = output
         self.emit = emit
         self.skip_bad = skip_bad
@@ -189,12 +195,9 @@ class _Replayer:
         return None
 
     def _line(self, line: TapeLine) -> None:
-        record, _ = line.read()
         started = time.perf_counter()
         try:
-            step = self.engine.feed(record)
-        except Fault as fault:
-            raise line.error(fault) from None
+            step = self.engine.feed_line(line)
         finally:
             self.seconds += time.perf_counter() - started
         self._write(step, line)
@@ -236,18 +239,6 @@ class _Replayer:
             write_json(change.as_json())
 
     def stats(self) -> dict[str, Any]:
-        counters = self.engine.counters
-        return {
-            "events": counters.events,
-            **self.counts,
-            "late": counters.late,
-            "errors": counters.errors,
-            "degraded_keys": 0,
-            "events_per_second": round(counters.events / self.seconds) if self.seconds else 0,
-            "peak_partial_matches": counters.peak_partial_matches,
-            "condition_evaluations": counters.condition_evaluations,
-            "plan": "reference",
-            "unseen": counters.unseen,
-            "conflicts": counters.conflicts,
-            "idle_retractions": counters.idle_retractions,
-        }
+        counted = self.engine.stats()
+        speed = round(counted["events"] / self.seconds) if self.seconds else 0
+        return {"events": 0, **self.counts, **counted, "degraded_keys": 0, "events_per_second": speed}

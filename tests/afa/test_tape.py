@@ -47,7 +47,7 @@ def test_a_line_that_is_too_long_is_one_line(more: int, end: bytes) -> None:
 
 def read(content: bytes) -> Event:
     (line,) = Tape(BytesIO(content), "t")
-    record, _ = line.read()
+    record = line.read()
     assert isinstance(record, Event)
     return record
 
@@ -88,7 +88,7 @@ def test_any_bytes_are_records_or_a_record_error(content: bytes) -> None:
     for line in Tape(BytesIO(content), "t"):
         error = None
         try:
-            record, _ = line.read()
+            record = line.read()
             if isinstance(record, Event):
                 assert record.rank
                 assert record.order

@@ -96,7 +96,7 @@ def test_stats_are_the_last_line_of_stderr(pattern: Path, folder: Path, validate
         "late": 2,
         "bad": 1,
         "degraded_keys": 0,
-        "plan": "reference",
+        "plan": "eager",
     }
     assert {name: stats[name] for name in expected} == expected
     assert stats["errors"] > 0
@@ -219,7 +219,6 @@ def test_settings_override_the_document(folder: Path, tape: Path) -> None:
 
 def test_what_is_not_there_yet_is_refused(pattern: Path, tape: Path, folder: Path) -> None:
     usage = {
-        ("--engine", "native"): "native is not there yet",
         ("--plan", "lazy"): "--plan lazy is not there yet",
         ("--limit", "max_keys=5"): "max_keys is not there yet",
         ("--limit", "max_record_bytes=0"): "NAME=N",

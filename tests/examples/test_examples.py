@@ -27,7 +27,7 @@ Validate = Callable[[str, Any], None]
 
 def records_of(name: str) -> list[Record]:
     with (EXAMPLES / f"{name}.jsonl").open("rb") as opened:
-        return [line.read()[0] for line in Tape(opened, f"{name}.jsonl")]
+        return [line.read() for line in Tape(opened, f"{name}.jsonl")]
 
 
 def run(name: str, records: list[Record]) -> tuple[dict[str, Match], list[Record]]:

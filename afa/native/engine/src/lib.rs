@@ -2,6 +2,25 @@
 
 #![forbid(unsafe_code)]
 
+pub mod change;
+pub mod configuration;
+pub mod engine;
+pub mod event;
+pub mod expression;
+pub mod function;
+pub mod json;
+pub mod key;
+pub mod live_arcs;
+pub mod msgpack;
+pub mod pattern;
+pub mod program;
+pub mod propagate;
+pub mod punctuation;
+pub mod record;
+pub mod rows;
+pub mod spine;
+pub mod value;
+
 /// The version of this crate, which is that of the wheel it is shipped in.
 #[must_use]
 pub const fn version() -> &'static str {

@@ -2,9 +2,14 @@
 
 use pyo3::prelude::*;
 
+mod door;
+mod pattern;
+
 /// The native part of `afa`; import `afa`, not this.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::door::NativeEngine;
     use super::pyfunction;
 
     /// The version of the native engine.

@@ -1,0 +1,78 @@
+//! What a pattern is made of, before it is compiled.
+
+use std::sync::Arc;
+
+use crate::expression::{FieldPath, Node};
+use crate::value::Value;
+
+/// How long a computation may last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// For ever.
+    None,
+    /// An event may be consumed iff its `ts < start.ts + length`.
+    Time(i64),
+    /// The start event and the next `count - 1` events of the key.
+    Events(u64),
+}
+
+/// The static type of a register, by the number of the compact form.
+#[derive(Clone, Debug)]
+pub struct Register {
+    /// Its name.
+    pub name: Arc<str>,
+    /// 1 int, 2 float, 3 bool, 4 text.
+    pub kind: u8,
+    /// Its initial value.
+    pub initial: Value,
+}
+
+impl Register {
+    /// A value as this register holds it; `None` is a clash.
+    #[must_use]
+    pub fn stored(&self, value: Value) -> Option<Value> {
+        match (self.kind, value) {
+            (2, value @ Value::Int(_)) => Some(value.widened()),
+            (2, Value::Float(number)) => Some(Value::Float(number + 0.0)),
+            (1, value @ Value::Int(_)) | (3, value @ Value::Bool(_)) | (4, value @ Value::Str(_)) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+/// What an arc does, whatever its id and lifetime. Arcs with equal bodies are one to the engine.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Body {
+    /// From this state.
+    pub source: u32,
+    /// To this one.
+    pub target: u32,
+    /// The fence, as conjuncts.
+    pub fence: Vec<Node>,
+    /// What each changed register becomes.
+    pub transfer: Vec<(usize, Node)>,
+    /// Consumes no event.
+    pub epsilon: bool,
+}
+
+/// What a pattern is made of, as its document says; arcs are added one by one.
+pub struct Frame {
+    /// Name of the pattern.
+    pub name: Arc<str>,
+    /// Its window.
+    pub window: Window,
+    /// Registers in order of names.
+    pub registers: Vec<Register>,
+    /// Start state.
+    pub start: Arc<str>,
+    /// Final states.
+    pub finals: Vec<Arc<str>>,
+    /// Key field.
+    pub key_field: Option<FieldPath>,
+    /// Cleanse factor.
+    pub speculation: Option<i64>,
+    /// Hold output.
+    pub hold: bool,
+    /// AFA+O.
+    pub gap_free: bool,
+}
