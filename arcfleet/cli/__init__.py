@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -66,6 +67,10 @@ def _drop_stdout() -> None:
 
 def main() -> None:
     """Exit 0 ok, 1 bad input, 2 usage, 3 the system failed. A closed pipe ends quietly."""
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the process lasts
+    if sys.stdout is None:  # closed by the shell (`>&-`): there is nowhere to put the data
+        output.talk().print(Text.assemble(("error: ", "bold red"), "standard output is closed"))
+        sys.exit(output.EXIT_SYSTEM)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")

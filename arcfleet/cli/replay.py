@@ -85,6 +85,8 @@ def replay(  # noqa: PLR0917 - the flags of the contract
     cat day.jsonl | arcfleet replay q1.yaml q2.yaml --tape - -o table
     """
     _refuse_not_yet(plan)
+    if late is not None and str(late) == "-":
+        raise refuse("--late - : late records go to a file, standard output is for the matches")
     max_record_bytes = _limits(limit or [])
     loaded = [_overridden(pattern, speculation, hold, sequence) for pattern in load_patterns(*patterns)]
     replayer = _Replayer(loaded, engine.value, Format.json if json_output else output, emit, skip_bad)

@@ -255,6 +255,12 @@ def test_limit_on_the_length_of_a_record(pattern: Path, folder: Path) -> None:
 # --- endings
 
 
+def test_without_a_standard_output_there_is_a_message() -> None:
+    done = subprocess.run(["sh", "-c", f"'{COMMAND}' --version >&-"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "standard output is closed" in done.stderr
+
+
 def test_a_closed_pipe_ends_quietly(pattern: Path, folder: Path, tape: Path) -> None:
     document = folder / "each.json"
     document.write_text(json.dumps(EACH))
