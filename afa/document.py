@@ -29,6 +29,7 @@ _FIELD_TYPES: Final = {
 }
 _REGISTER_TYPES: Final = {int: Type.INT, float: Type.FLOAT, bool: Type.BOOL, str: Type.STRING}
 _QUERY_ONLY: Final = ("absence", "encoding", "timeouts")
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _COUNT_WINDOW: Final = re.compile(r"([0-9]{1,18}) events?")
 
 
@@ -104,7 +105,7 @@ def build_pattern(document: Any) -> Pattern:
         speculation=_speculation(fields),
         hold_output=fields.choice("hold", ("none", "output"), "none") == "output",
         gap_free=fields.choice("sequence", ("none", "gap_free"), "none") == "gap_free",
-        sources=_names(fields, "sources"),
+        sources=_sources(fields),
     )
     _tests(fields)
     arcs = _arcs(fields, frame)
@@ -133,6 +134,16 @@ def _names(fields: Fields, name: str) -> tuple[str, ...] | None:
     if values is None:
         return None
     return tuple(check_name(value, (*fields.path, name, index), name) for index, value in enumerate(values))
+
+
+def _sources(fields: Fields) -> tuple[str, ...] | None:
+    topics = _names(fields, "sources")
+    for index, topic in enumerate(topics or ()):
+        if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+            raise Fault(("sources", index), f"`{topic}` is not a topic name", "use letters, digits, `.`, `_` and `-`")
+    if topics is not None and len(set(topics)) != max(len(topics), 1):
+        raise Fault(("sources",), "`sources` names no topic, or one twice", "leave it out for all sources of the fleet")
+    return topics
 
 
 def _events(fields: Fields) -> tuple[Mapping[tuple[str, ...], Type] | None, tuple[str, ...]]:

@@ -38,10 +38,13 @@ class Event:
         return (self.ts, self.seq or 0, self.id.encode())
 
     @property
-    def rank(self) -> tuple[int, bool, bytes]:
-        """Of the records of one identity the one with the greatest rank wins."""
+    def rank(self) -> tuple[int, bool, bytes, bool]:
+        """Of the records of one identity the one with the greatest rank wins.
+
+        A `seq` of 0 and none at all have the same canonical bytes, but are not the same to AFA+O: the number wins.
+        """
         retracts = self.op == "retract"
-        return (self.rev, retracts, b"" if retracts else self.canonical_bytes())
+        return (self.rev, retracts, b"" if retracts else self.canonical_bytes(), self.seq is not None)
 
     def canonical_bytes(self) -> bytes:
         return _pack([self.type, self.seq or 0, _canonical(self.data or {})])

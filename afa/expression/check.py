@@ -273,8 +273,8 @@ class _Checker:
         kinds = {then.type, otherwise.type}
         if len(kinds) == 1:
             kind = then.type
-        elif kinds == NUMBERS:
-            kind = Type.FLOAT
+        elif Type.FLOAT in kinds and kinds <= {*NUMBERS, Type.ANY}:
+            kind = Type.FLOAT  # an int that the other branch turns out to be is made a float
         elif Type.ANY in kinds:
             kind = Type.ANY
         else:

@@ -70,7 +70,7 @@ def _syntax_message(text: str, error: SyntaxError) -> tuple[str, str]:
     elif "=" in text and not any(mark in text for mark in ("==", "!=", "<=", ">=")):
         hint = "to compare, write `==`"
     else:
-        hint = "see the expression subset in the language page: `e.field`, `r.register`, comparisons, and/or/not"
+        hint = "see the expression language in docs/patterns.md: `e.field`, `r.register`, comparisons, and/or/not"
     return f"not an expression: {error.msg or 'invalid syntax'}", hint
 
 

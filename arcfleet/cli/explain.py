@@ -13,11 +13,12 @@ import typer
 from afa import load_patterns
 from afa.expression.tree import EventAttribute, EventField, walk
 from afa.pattern import Arc, CountWindow, Pattern, TimeWindow
-from arcfleet.cli.output import JsonOption, write_json
+from arcfleet.cli.output import Format, JsonOption, OutputOption, write_json
 
 
 def explain(
     patterns: Annotated[list[Path], typer.Argument(metavar="PATTERN...", help="Pattern files (YAML or JSON).")],
+    output: OutputOption = Format.table,
     json_output: JsonOption = False,
 ) -> None:
     """Check patterns and say in words what they do.
@@ -29,7 +30,7 @@ def explain(
     arcfleet explain rules/*.yaml --json
     """
     for position, pattern in enumerate(load_patterns(*patterns)):
-        if json_output:
+        if json_output or output is Format.json:
             write_json(describe(pattern))
         else:
             sys.stdout.write(("\n" if position else "") + in_words(pattern))

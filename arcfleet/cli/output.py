@@ -81,10 +81,10 @@ def refuse(message: str) -> typer.BadParameter:
 
 
 @contextmanager
-def progress_bar(what: str, total: int | None) -> Iterator[Progress | None]:
+def progress_bar(what: str, total: int | None, *, data_flows: bool) -> Iterator[Progress | None]:
     """A bar with the time left, on a terminal only and never between the lines of data on that terminal."""
     console = talk()
-    if total is None or not console.is_terminal or sys.stdout.isatty():
+    if total is None or not console.is_terminal or (data_flows and sys.stdout.isatty()):
         yield None
         return
     columns = (TextColumn(what), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())

@@ -94,7 +94,7 @@ def replay(  # noqa: PLR0917 - the flags of the contract
         opened, size = stack.enter_context(_open_tape(tape))
         if late:
             replayer.late_file = stack.enter_context(late.open("w", encoding="utf-8"))
-        progress = stack.enter_context(progress_bar(f"replaying {tape}", size))
+        progress = stack.enter_context(progress_bar(f"replaying {tape}", size, data_flows=replayer.data_flows))
         name = "<stdin>" if tape == "-" else tape
         failure = replayer.run(Tape(opened, name, max_record_bytes), progress)
     replayer.finish()
@@ -179,6 +179,7 @@ class _Replayer:
         self.late_file: TextIO | None = None
         self.net: dict[str, MatchChange] = {}
         self.log: list[Change] = []  # only for a table, which is printed at the end
+        self.data_flows = emit is Emit.changes and output is Format.json  # while the tape is read
         self.counts = {"matches": 0, "retractions": 0, "bad": 0}
         self.seconds = 0.0
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from time import perf_counter
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -176,10 +174,8 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
-def test_hostile_texts_are_refused_at_once(text: str) -> None:
-    started = perf_counter()
+def test_hostile_texts_are_refused(text: str) -> None:
     error = refusal(text)
-    assert perf_counter() - started < 1, "50 ms is promised; a busy machine gets some slack"
     assert error.what
     assert error.fix
     assert 0 <= error.offset <= len(text)

@@ -34,12 +34,6 @@ def assert_same(patterns: list[Pattern], tape: list[dict[str, Any]]) -> None:
         assert native.late == reference.late, f"after {record}"
 
 
-@st.composite
-def numbered(draw: st.DrawFn, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Sequence numbers on some of them, with gaps and doubles."""
-    return [record | ({"seq": draw(st.integers(1, 8))} if draw(st.booleans()) else {}) for record in records]
-
-
 @given(st.data(), documents(), documents(), settings, settings, st.booleans())
 def test_any_pattern_any_tape(
     data: st.DataObject,
@@ -52,7 +46,7 @@ def test_any_pattern_any_tape(
     patterns = [replace(build_pattern(one), **first)]
     if both:
         patterns.append(replace(build_pattern(other | {"pattern": "q"}), **second))
-    records = data.draw(numbered(data.draw(event_records())))
+    records = data.draw(event_records())
     tape = data.draw(punctuated(data.draw(merged(records, data.draw(arc_records(one)))), arcs=True))
     if data.draw(st.booleans()):
         tape.insert(len(tape) // 2, {"op": "punctuation", "ts": 12, "when": "e.y > 1"})
@@ -65,7 +59,7 @@ def test_a_pattern_that_does_not_see_everything(
 ) -> None:
     patterns = [replace(build_pattern(document | {"key": "k"}), **chosen)]
     patterns.append(replace(build_pattern(document | {"pattern": "all"}), **chosen))
-    tape = data.draw(numbered(data.draw(event_records(most=20))))
+    tape = data.draw(event_records(most=20))
     for record in tape:
         if "data" in record:
             record["data"] |= {"k": data.draw(st.sampled_from(["A", "A", "B"]))}

@@ -274,3 +274,11 @@ def test_patterns_of_documents_are_untouched_by_changes() -> None:
     run.feed(arc_removal("each"))
     assert pattern.arcs[0].lifetime.re == math.inf
     assert run.engine.tables["p"].pattern.arcs == pattern.arcs
+
+
+def test_making_its_own_target_final_is_late_below_the_punctuation() -> None:
+    document = automaton(arc("first", "a", "b"), arc("last", "b", "z"))
+    run = Run(document)
+    run.feed(arc_change(arc("side", "a", "new")))
+    run.feed_all([event("e1", 1, 1), punctuation(10)])
+    assert run.feed(arc_change(arc("side", "a", "new") | {"final": True})).late

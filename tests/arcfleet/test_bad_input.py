@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import pytest
@@ -228,18 +227,17 @@ def test_files_that_are_not_there(folder: Path, pattern: Path) -> None:
         assert "\n  fix: " in ran.err
 
 
-def measured(arguments: list[str | Path]) -> tuple[Ran, float, float]:
-    """A run with its seconds and the most megabytes that it held."""
+def measured(arguments: list[str | Path]) -> tuple[Ran, float]:
+    """A run and the most megabytes that it held."""
     with subprocess.Popen(
         [COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
     ) as process:
-        started = perf_counter()
         assert process.stdout
         assert process.stderr
         out, err = process.stdout.read(), process.stderr.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    return Ran(process.returncode, out.decode(), err.decode()), perf_counter() - started, usage.ru_maxrss / 1024
+    return Ran(process.returncode, out.decode(), err.decode()), usage.ru_maxrss / 1024
 
 
 def test_a_line_of_100_megabytes(folder: Path, pattern: Path) -> None:
@@ -249,16 +247,15 @@ def test_a_line_of_100_megabytes(folder: Path, pattern: Path) -> None:
         for _ in range(100):
             opened.write(b"x" * 1_000_000)
         opened.write(b'"}\n' + json.dumps(GOOD[1]).encode() + b"\n")
-    _, _, usual_megabytes = measured(["replay", pattern, "--tape", os.devnull])
+    _, usual_megabytes = measured(["replay", pattern, "--tape", os.devnull])
     for more, code, lasts in (([], 1, []), (["--skip-bad"], 0, ["e2"])):
-        ran, seconds, megabytes = measured(["replay", pattern, "--tape", tape, *more])
+        ran, megabytes = measured(["replay", pattern, "--tape", tape, *more])
         assert (ran.code, [record["events"]["last"] for record in ran.records]) == (code, lasts)
         assert re.search(
             r"huge\.jsonl:2:4194305: (error: )?a line of more than 4,194,304 bytes \(max_record_bytes\)", ran.err
         )
         assert "fix: " in ran.err
         assert len(ran.err) < 1_000
-        assert seconds < 10
         assert megabytes < usual_megabytes + 40
     tape.unlink()
 
@@ -267,10 +264,9 @@ def test_a_pattern_file_of_100_megabytes(folder: Path) -> None:
     file = folder / "huge.yaml"
     with file.open("wb") as opened:
         opened.truncate(100_000_000)
-    ran, seconds, _ = measured(["explain", file])
+    ran, _ = measured(["explain", file])
     assert ran.code == 1
     assert f"{file}:1:1: error: a pattern file of more than 1,048,576 bytes" in ran.err
-    assert seconds < 10
 
 
 def test_an_empty_tape_is_fine(pattern: Path, folder: Path) -> None:

@@ -94,7 +94,7 @@ def events(draw: st.DrawFn, event_id: str) -> dict[str, Any]:
         "ts": draw(st.integers(0, MAX_TS)),
         "type": draw(st.sampled_from(["buy", "sell", "noise"])),
         "data": {"x": draw(_values), "y": draw(st.integers(0, 3))},
-    }
+    } | draw(st.sampled_from([{}, {}, {"seq": 0}, {"seq": 1}, {"seq": 2}]))
 
 
 @st.composite
@@ -108,7 +108,9 @@ def event_records(draw: st.DrawFn, *, most: int = 14) -> list[dict[str, Any]]:
         if draw(st.booleans()):
             records.append({"op": "retract", "rev": rev} | {name: event[name] for name in ("id", "key", "ts")})
         else:
-            records.append(event | {"rev": rev, "data": {"x": draw(_values), "y": draw(st.integers(0, 3))}})
+            seq = draw(st.sampled_from([{}, {"seq": 0}, {"seq": 1}]))
+            plain = {name: value for name, value in event.items() if name != "seq"}
+            records.append(plain | seq | {"rev": rev, "data": {"x": draw(_values), "y": draw(st.integers(0, 3))}})
     return draw(st.permutations(records))
 
 

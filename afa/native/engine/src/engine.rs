@@ -200,7 +200,9 @@ impl Engine {
     fn revise(&mut self, key: &mut Key, place: Place, event: Event, differences: &mut Differences) {
         let row = key.spine.row(place);
         let old = self.rows.event(row);
-        let (before, after) = (old.canonical_bytes(), event.canonical_bytes());
+        // Without a number and number 0 have the same bytes, but are not the same to AFA+O: the number wins.
+        let before = (old.canonical_bytes(), old.seq.is_some());
+        let after = (event.canonical_bytes(), event.seq.is_some());
         self.counters.conflicts += u64::from(old.rev == event.rev && before != after);
         if (event.rev, after) <= (old.rev, before) {
             return self.remember_seq(row, event.seq);
