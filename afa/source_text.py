@@ -37,7 +37,9 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if tag := getattr(event, "tag", None):
-            raise _Refused(problem=f"the YAML tag {tag}", problem_mark=event.start_mark, note="write the plain value")
+            raise _Refused(
+                problem=f"a YAML tag is not allowed: {tag}", problem_mark=event.start_mark, note="write the plain value"
+            )
         return super().compose_node(parent, index)
 
     def fetch_flow_collection_start(self, token_class: Any) -> None:

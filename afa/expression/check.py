@@ -11,7 +11,7 @@ from typing import Final
 from afa.errors import did_you_mean, one_of
 from afa.expression import tree
 from afa.expression.functions import FUNCTIONS
-from afa.expression.parse import ExpressionError, node_offset, parse_syntax
+from afa.expression.parse import ExpressionError, node_offset, parse_syntax, shield_keywords
 from afa.expression.tree import INT_MAX, INT_MIN, NUMBERS, Expression, Literal, Node, Type
 
 EVENT_ATTRIBUTES: Final = {"ts": Type.INT, "type": Type.STRING, "id": Type.STRING}
@@ -34,8 +34,9 @@ def compile_expression(text: str, scope: Scope, expected: Type | None = None) ->
 
     Raises ExpressionError with the offset of what is wrong.
     """
-    syntax = parse_syntax(text)
-    checker = _Checker(text, scope)
+    source = shield_keywords(text)
+    syntax = parse_syntax(source)
+    checker = _Checker(source, scope)
     root = checker.check(syntax)
     if expected is not None and not _fits(root.type, expected):
         raise checker.error(
@@ -284,6 +285,10 @@ class _Checker:
 
     def call(self, node: ast.Call) -> Node:
         if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS:
+            if isinstance(node.func, ast.Attribute):
+                what = f"values have no methods, so there is no `.{node.func.attr}()`"
+                known = node.func.attr in FUNCTIONS
+                raise self.error(node, what, f"write `{node.func.attr}(e.field, ...)`" if known else "use a function")
             name = node.func.id if isinstance(node.func, ast.Name) else "this"
             hint = did_you_mean(name, FUNCTIONS, f"there are: {', '.join(sorted(FUNCTIONS))}")
             raise self.error(node, f"`{name}` is not a function of the expression language", hint)

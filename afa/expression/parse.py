@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from keyword import kwlist
 from typing import Final
 
 from afa.expression.limits import MAX_EXPRESSION_CHARACTERS, MAX_EXPRESSION_DEPTH, MAX_EXPRESSION_NODES
 
 _LINE_END: Final = re.compile(r"\r\n?|\n")  # Python's own idea of a line
+_STRING: Final = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_KEYWORD_FIELD: Final = re.compile(rf"{_STRING}|\.(?P<word>{'|'.join(kwlist)})\b", re.DOTALL)
 _REFUSED_CHARACTER: Final = re.compile("[\0\ud800-\udfff]")
 _SHOUTED_WORD: Final = re.compile(r"\b(?:AND|And|OR|Or|NOT|Not|IN|In)\b")
 
@@ -22,6 +25,23 @@ class ExpressionError(Exception):
         self.offset = offset
         self.what = what
         self.fix = fix
+
+
+def shield_keywords(text: str) -> str:
+    """The same text, with fields that are named like a word of Python (`e.from`) made readable for its parser.
+
+    Their first letter is replaced by a bold one, which Python's parser itself turns back (its identifiers are in normal
+    form NFKC) after it has looked for keywords. Offsets in characters stay what they are.
+    """
+    return _KEYWORD_FIELD.sub(_bold_first_letter, text)
+
+
+def _bold_first_letter(found: re.Match[str]) -> str:
+    if found["word"] is None:  # a string literal
+        return found[0]
+    letter = found["word"][0]
+    bold = chr(ord(letter) - ord("a") + 0x1D41A) if letter.islower() else chr(ord(letter) - ord("A") + 0x1D400)
+    return f".{bold}{found['word'][1:]}"
 
 
 def parse_syntax(text: str) -> ast.expr:

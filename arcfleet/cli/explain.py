@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Set as AbstractSet
-from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from afa import load_patterns
 from afa.expression.tree import EventAttribute, EventField, walk
 from afa.pattern import Arc, CountWindow, Pattern, TimeWindow
-from arcfleet.cli.output import Format, JsonOption, OutputOption, write_json
+from arcfleet.cli.output import Format, JsonOption, OutputOption, PatternsArgument, write_json
 
 
 def explain(
-    patterns: Annotated[list[Path], typer.Argument(metavar="PATTERN...", help="Pattern files (YAML or JSON).")],
+    patterns: PatternsArgument,
     output: OutputOption = Format.table,
     json_output: JsonOption = False,
 ) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from afa import load_patterns
+from arcfleet.cli.output import PatternsArgument
 from arcfleet.drawing import draw
 
 
@@ -20,7 +20,7 @@ class Drawing(StrEnum):
 
 
 def graph(
-    patterns: Annotated[list[Path], typer.Argument(metavar="PATTERN...", help="Pattern files (YAML or JSON).")],
+    patterns: PatternsArgument,
     drawing_format: Annotated[Drawing, typer.Option("--format", help="What to draw.")] = Drawing.svg,
 ) -> None:
     """Draw automata as SVG, DOT or Mermaid. Needs no other program.

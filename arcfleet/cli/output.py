@@ -28,6 +28,11 @@ class Format(StrEnum):
 
 
 OutputOption = Annotated[Format, typer.Option("--output", "-o", help="json for scripts, table for people.")]
+PatternsArgument = Annotated[
+    list[Path],
+    # Whether a file can be read is found out by reading it: then the message has our form.
+    typer.Argument(metavar="PATTERN...", readable=False, help="Pattern files (YAML or JSON)."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="The same as -o json.")]
 
 

@@ -26,7 +26,17 @@ from afa.records import Change, MatchChange
 from afa.reference import Step
 from afa.tape import MAX_RECORD_BYTES, Tape, TapeLine
 from arcfleet.cli.match_table import print_changes, print_matches
-from arcfleet.cli.output import Format, JsonOption, OutputOption, progress_bar, refuse, show_error, talk, write_json
+from arcfleet.cli.output import (
+    Format,
+    JsonOption,
+    OutputOption,
+    PatternsArgument,
+    progress_bar,
+    refuse,
+    show_error,
+    talk,
+    write_json,
+)
 
 _PROGRESS_EVERY_LINES = 256
 _ENGINE_LIMITS = (
@@ -59,7 +69,7 @@ class Sequence(StrEnum):
 
 
 def replay(  # noqa: PLR0917 - the flags of the contract
-    patterns: Annotated[list[Path], typer.Argument(metavar="PATTERN...", help="Pattern files (YAML or JSON).")],
+    patterns: PatternsArgument,
     tape: Annotated[str, typer.Option(metavar="FILE|-", help="The tape, JSON lines; - is standard input.")],
     emit: Annotated[Emit, typer.Option(help="The net matches at the end, or every change as it comes.")] = Emit.final,
     engine: Annotated[EngineName, typer.Option(help="Which engine runs.")] = EngineName.native,
@@ -85,15 +95,14 @@ def replay(  # noqa: PLR0917 - the flags of the contract
     cat day.jsonl | arcfleet replay q1.yaml q2.yaml --tape - -o table
     """
     _refuse_not_yet(plan)
-    if late is not None and str(late) == "-":
-        raise refuse("--late - : late records go to a file, standard output is for the matches")
+    _check_late_file(late, [Path(tape), *patterns])
     max_record_bytes = _limits(limit or [])
     loaded = [_overridden(pattern, speculation, hold, sequence) for pattern in load_patterns(*patterns)]
     replayer = _Replayer(loaded, engine.value, Format.json if json_output else output, emit, skip_bad)
     with ExitStack() as stack:
         opened, size = stack.enter_context(_open_tape(tape))
         if late:
-            replayer.late_file = stack.enter_context(late.open("w", encoding="utf-8"))
+            replayer.late_file = stack.enter_context(_open_late_file(late))
         progress = stack.enter_context(progress_bar(f"replaying {tape}", size, data_flows=replayer.data_flows))
         name = "<stdin>" if tape == "-" else tape
         failure = replayer.run(Tape(opened, name, max_record_bytes), progress)
@@ -106,6 +115,16 @@ def replay(  # noqa: PLR0917 - the flags of the contract
         sys.stderr.write(json.dumps(replayer.stats()) + "\n")
     if failure:
         raise typer.Exit(1)
+
+
+def _check_late_file(late: Path | None, inputs: list[Path]) -> None:
+    """Late records overwrite their file, so it must not be one that is read."""
+    if late is None:
+        return
+    if str(late) == "-":
+        raise refuse("--late - : late records go to a file, standard output is for the matches")
+    if any(late.exists() and file.exists() and late.samefile(file) for file in inputs):
+        raise refuse(f"--late {late} is one of the files that are read; name another one")
 
 
 def _refuse_not_yet(plan: str) -> None:
@@ -146,10 +165,19 @@ def _plain_number(text: str) -> int | str:
     return int(text) if re.fullmatch("[0-9]{1,18}", text) else text
 
 
+def _open_late_file(late: Path) -> TextIO:
+    try:
+        return late.open("w", encoding="utf-8")
+    except OSError as error:
+        raise OSError(f"--late {late} cannot be written: {error.strerror}") from None
+
+
 @contextmanager
 def _open_tape(tape: str) -> Iterator[tuple[BinaryIO, int | None]]:
     """The tape's bytes and, for a plain file, how many there are."""
     if tape == "-":
+        if sys.stdin is None:
+            raise RecordError("standard input is closed", fix="pipe a tape into it, or name a file")
         yield sys.stdin.buffer, None
         return
     try:

@@ -22,7 +22,8 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=0, help="of the plain listener (default: any free one)")
     parser.add_argument("--data-dir", type=Path, help="keeps its data there (default: a temporary folder)")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, _interrupt)
+    for stop in (signal.SIGTERM, signal.SIGINT):  # a job in the background inherits SIGINT ignored
+        signal.signal(stop, _interrupt)
     try:
         with LocalBroker(port=arguments.port, data_dir=arguments.data_dir) as broker:
             sys.stdout.write(json.dumps({"bootstrap": broker.bootstrap, "log": str(broker.log)}) + "\n")

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 from support.expressions import DECLARED, value
 
+from afa.expression import ExpressionError, Scope, Type, compile_expression
+from afa.expression.tree import EventField, walk
+
 UNKNOWN = None
 INT_MAX, INT_MIN = 2**63 - 1, -(2**63)
 
@@ -288,3 +291,16 @@ def test_declared_fields_are_read_as_declared(field: str, data: Any, expected: A
 
 def test_own_attributes_hide_data_fields() -> None:
     assert value("e.ts == 7 and e.type == 'buy'", {"ts": 1, "type": "sell"}) is True
+
+
+def test_fields_named_like_words_of_python() -> None:
+    """`from` and `class` are common in data; inside a text the same letters mean nothing."""
+    scope = Scope({("from",): Type.INT, ("in", "class"): Type.STRING})
+    root = compile_expression("e.from == 1 and e.in.class != '.from' and not e.from in [2]", scope, Type.BOOL).root
+    read = [node.path for node in walk(root) if isinstance(node, EventField)]
+    assert read == [("from",), ("in", "class"), ("from",)]
+    with pytest.raises(ExpressionError) as caught:
+        compile_expression("e.from == 1 and e.form == 2", scope)
+    assert (caught.value.offset, caught.value.fix) == (16, "did you mean `e.from`?")
+    with pytest.raises(ExpressionError, match="values have no methods"):
+        compile_expression("e.class.startswith('x')", Scope())

@@ -255,6 +255,22 @@ def test_limit_on_the_length_of_a_record(pattern: Path, folder: Path) -> None:
 # --- endings
 
 
+def test_late_records_never_overwrite_what_is_read(pattern: Path, tape: Path) -> None:
+    for late in (pattern, tape, "-"):
+        before = (pattern.read_text(), tape.read_text())
+        ran = arcfleet("replay", pattern, "--tape", tape, "--late", late)
+        assert ran.code == 2
+        assert "--late" in ran.err
+        assert (pattern.read_text(), tape.read_text()) == before
+
+
+def test_without_a_standard_input_there_is_a_message(pattern: Path) -> None:
+    command = ["sh", "-c", f"'{COMMAND}' replay '{pattern}' --tape - <&-"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "standard input is closed" in done.stderr
+
+
 def test_without_a_standard_output_there_is_a_message() -> None:
     done = subprocess.run(["sh", "-c", f"'{COMMAND}' --version >&-"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (3, "")

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -224,7 +225,10 @@ def test_no_broker_outlives_its_python_process(ending, by, wait_for, tmp_path):
 
 def test_the_module_runs_a_broker_until_it_is_interrupted(client, tmp_path):
     command = [sys.executable, "-P", "-m", "arcfleet.local"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as running:
+    with ExitStack() as stack:
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+        stack.enter_context(running)
+        stack.callback(running.kill)  # whatever fails below, nothing stays behind
         line = running.stdout.readline()
         bootstrap = re.fullmatch(r'\{"bootstrap": "(127\.0\.0\.1:\d+)", "log": ".+"\}\n', line)[1]
         create_topic(bootstrap, "by-hand", 1, {})
