@@ -135,3 +135,20 @@ def test_bad_changes_are_errors_with_a_reason() -> None:
         engine.punctuate(5, "e.x >")
     assert engine.change_arc({"op": "arc", "pattern": "p", "arc": {"id": "x"}, "valid": [None, 5]}).changes == []
     assert engine.patterns()[0].arcs[0].lifetime.as_pair() == (None, 5)
+
+
+ENDS = (-(2**63), -(2**63) + 1, -1, 0, 5, 2**63 - 2, 2**63 - 1)
+
+
+@given(st.data(), documents(windows=(1, 10, 2**63 - 1, None)), st.sampled_from([0, 2**62, math.inf]), st.booleans())
+def test_the_ends_of_time(data: st.DataObject, document: dict[str, Any], sigma: float, gap_free: bool) -> None:
+    """Timestamps, sequence numbers and punctuations at the ends of the 64-bit range."""
+    tape = data.draw(event_records())
+    for record in tape:
+        record["ts"] = data.draw(st.sampled_from(ENDS))
+        record["seq"] = data.draw(st.sampled_from(ENDS))
+    for record in data.draw(punctuated(tape, arcs=True)):
+        if "punctuation" in record.get("op", ""):
+            record["ts"] = data.draw(st.sampled_from(ENDS))
+            tape.insert(data.draw(st.integers(0, len(tape))), record)
+    assert_same([replace(build_pattern(document), speculation=sigma, gap_free=gap_free)], tape)
