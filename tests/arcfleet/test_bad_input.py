@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.automata import PAIR, arc, arc_change, arc_removal, automaton, event, punctuation
+from support.automata import arc, arc_change, arc_removal, automaton, event, punctuation
 from support.commands import COMMAND, Ran, arcfleet, environment, together, write_tape
 
 GOOD: list[dict[str, Any]] = [event("e1", 1, 1), event("e2", 2, 2)]
@@ -74,18 +74,6 @@ BAD_LINES = {
         "final",
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("bad")
-
-
-@pytest.fixture(scope="module")
-def pattern(folder: Path) -> Path:
-    file = folder / "pair.json"
-    file.write_text(json.dumps(PAIR))
-    return file
 
 
 @pytest.fixture(scope="module")

@@ -34,18 +34,6 @@ RECORDS: list[dict[str, Any]] = [
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cli")
-
-
-@pytest.fixture(scope="module")
-def pattern(folder: Path) -> Path:
-    file = folder / "pair.json"
-    file.write_text(json.dumps(PAIR))
-    return file
-
-
-@pytest.fixture(scope="module")
 def tape(folder: Path) -> Path:
     return write_tape(folder / "tape.jsonl", RECORDS)
 
