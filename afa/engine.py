@@ -26,7 +26,6 @@ from afa.records import (
     MatchChange,
     Punctuation,
     Record,
-    read_record,
 )
 from afa.reference import ReferenceEngine, Step
 from afa.tape import TapeLine
@@ -83,7 +82,7 @@ class Engine:
         """Takes one line of a tape. Raises RecordError, with its place, if it is bad; then nothing has changed."""
         try:
             if isinstance(self._engine, _NativeEngine) and not line.too_long:
-                return self._engine.feed_value(line.raw, line.number)
+                return self._engine.feed_line(line)
             return self._engine.feed(line.read())
         except Fault as fault:
             line.read()  # knows the column, if the line itself is bad
@@ -128,11 +127,11 @@ class _NativeEngine:
         self.native = _native.NativeEngine([_packed_pattern(pattern) for pattern in self.patterns])
         self.late_arcs = 0
 
-    def feed_value(self, value: bytes, number: int) -> Step:
-        """Takes one record as JSON. Raises Fault if it is bad; then nothing has changed."""
-        answer = self.native.feed(value, number)
+    def feed_line(self, line: TapeLine) -> Step:
+        """Takes one record. Raises Fault if it is bad; then nothing has changed."""
+        answer = self.native.feed(line.raw, line.number)
         if answer is None:  # an arc or a condition: its text is checked here
-            return self.feed(read_record(json.loads(value), f"{number:012d}"))
+            return self.feed(line.read())
         return self._step(answer)
 
     def feed(self, record: Record) -> Step:

@@ -103,6 +103,8 @@ ANY_EVENT = build_pattern(
         b'{"key":"k","ts":-9223372036854775808,"data":{"x":5}}',
         b'{"op":"arc","pattern":"nobody","arc":{"id":"x"},"valid":[1,2]}',
         b'{"op":"punctuation","ts":5,"when":"e.x >"}',
+        b'{"op":"arc","pattern":"p","arc":{"id":"x"},"valid":[' + b"9" * 5000 + b",null]}",
+        *(b'{"key":"k","ts":1,"data":{"x":' + b"[" * n + b"1" + b"]" * n + b"}}" for n in (97, 98, 99, 120)),
     ],
 )
 def test_both_decode_alike(value: bytes) -> None:

@@ -65,7 +65,7 @@ pub struct Configurations {
     known: Vec<Option<Configuration>>,
     numbers: HashMap<Configuration, u32, FixedState>,
     free: Vec<u32>,
-    /// Per class and configuration a code: unknown, none, one of `others`, or (with `FINAL` below) a plain number.
+    /// Per class and configuration a code, 0 where the transition is not known yet.
     memo: Vec<Vec<u64>>,
     others: Vec<Transition>,
 }

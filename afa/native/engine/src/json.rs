@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::event::Data;
 
-const MAX_DEPTH: usize = 128;
+/// `max_record_depth`, as on a tape.
+const MAX_DEPTH: usize = 100;
 
 /// What is wrong, and at which byte.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,7 +22,7 @@ struct CompiledBody {
 
 /// An arc as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arc_ {
+pub struct LiveArc {
     body: u32,
     le: i64,
     re: Option<i64>,
@@ -75,7 +75,7 @@ pub struct Program {
     body_numbers: HashMap<Body, u32, FixedState>,
     predicates: Vec<Node>,
     predicate_numbers: HashMap<Node, u32, FixedState>,
-    arcs: BTreeMap<Arc<str>, Arc_>,
+    arcs: BTreeMap<Arc<str>, LiveArc>,
     epochs: Vec<Epoch>,
     truths: Vec<bool>,
     classes: Vec<Class>,
@@ -146,7 +146,7 @@ impl Program {
     /// Inserts or replaces an arc; the interval is `[le, re)`, `re` = none unbounded, `le` = the least time too.
     pub fn set_arc(&mut self, id: &str, body: Body, le: i64, re: Option<i64>) {
         let number = self.body_number(body);
-        self.arcs.insert(id.into(), Arc_ { body: number, le, re });
+        self.arcs.insert(id.into(), LiveArc { body: number, le, re });
         self.rebuild_epochs();
     }
 
@@ -154,12 +154,6 @@ impl Program {
     pub fn remove_arc(&mut self, id: &str) {
         self.arcs.remove(id);
         self.rebuild_epochs();
-    }
-
-    /// How many arcs there are.
-    #[must_use]
-    pub fn arc_count(&self) -> usize {
-        self.arcs.len()
     }
 
     fn body_number(&mut self, body: Body) -> u32 {
@@ -214,7 +208,7 @@ impl Program {
     }
 
     fn epoch(&self, from: i64) -> Epoch {
-        let alive = |arc: &&Arc_| arc.le <= from && arc.re.is_none_or(|re| from < re);
+        let alive = |arc: &&LiveArc| arc.le <= from && arc.re.is_none_or(|re| from < re);
         let mut bodies: Vec<u32> = self.arcs.values().filter(alive).map(|arc| arc.body).collect();
         bodies.sort_unstable();
         bodies.dedup();

@@ -113,7 +113,7 @@ impl Propagation<'_> {
         if cell.is_seen() {
             self.step(here, cell.class, cell.linked, &mut list);
         } else {
-            list.extend_from_slice(self.list_before(here));
+            list.extend_from_slice(list_before(self.key, self.pattern, here));
         }
         let old = self.key.spine.list(self.pattern, here);
         let changed = old != list.as_slice();
@@ -128,22 +128,12 @@ impl Propagation<'_> {
         changed
     }
 
-    fn list_before(&self, here: Place) -> &[PartialMatch] {
-        match self.key.spine.previous(here) {
-            Some(before) => self.key.spine.list(self.pattern, before),
-            None => &self.key.covers[self.pattern].list,
-        }
-    }
-
     fn step(&mut self, here: Place, class: u32, linked: bool, list: &mut Vec<PartialMatch>) {
         let row = self.key.spine.row(here);
         let event = self.rows.event(row);
         let mut reached = std::mem::take(&mut self.scratch.reached);
         if linked {
-            let before = match self.key.spine.previous(here) {
-                Some(before) => self.key.spine.list(self.pattern, before),
-                None => &self.key.covers[self.pattern].list,
-            };
+            let before = list_before(self.key, self.pattern, here);
             let mut at = 0;
             while at < before.len() {
                 let start = start_row(before[at]);
@@ -178,6 +168,14 @@ impl Propagation<'_> {
                 ordinals[&row] - ordinals[&start] >= events
             }
         }
+    }
+}
+
+/// The list that an entry's own is computed from.
+fn list_before(key: &Key, pattern: usize, here: Place) -> &[PartialMatch] {
+    match key.spine.previous(here) {
+        Some(before) => key.spine.list(pattern, before),
+        None => &key.covers[pattern].list,
     }
 }
 
