@@ -48,11 +48,9 @@ impl Reader<'_> {
     }
 
     fn value(&mut self, depth: usize) -> Result<Data, NotJson> {
-        if depth > MAX_DEPTH {
-            return Err(self.fail("nested too deeply"));
-        }
         self.space();
         match self.bytes.get(self.at) {
+            Some(b'{' | b'[') if depth >= MAX_DEPTH => Err(self.fail("nested too deeply")),
             Some(b'{') => self.map(depth),
             Some(b'[') => self.list(depth),
             Some(b'"') => self.text().map(|text| Data::Str(text.into())),
@@ -285,5 +283,13 @@ mod tests {
         }
         assert!(read(br#""\ud83d""#).is_err());
         assert!(read("[".repeat(100_000).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn a_hundred_levels_are_allowed() {
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(read(nested(100).as_bytes()).is_ok());
+        assert!(read(nested(101).as_bytes()).is_err());
+        assert!(read(nested(100).replace("[]", "[1]").as_bytes()).is_ok());
     }
 }

@@ -18,6 +18,7 @@ pub mod propagate;
 pub mod punctuation;
 pub mod record;
 pub mod rows;
+pub mod scan;
 pub mod spine;
 pub mod value;
 

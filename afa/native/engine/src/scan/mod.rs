@@ -1,0 +1,261 @@
+//! Raw records, read natively: the head, and of the data only the fields that patterns use, with no allocation per
+//! record. The whole record is checked all the same, so what is accepted never depends on the patterns.
+
+mod capture;
+mod head;
+mod json;
+mod mapping;
+mod msgpack;
+mod number;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod text;
+mod time;
+
+use std::fmt;
+use std::sync::Arc;
+
+use capture::Capture;
+pub use capture::{Scalar, Span};
+use head::Finisher;
+pub use head::{Envelope, Head, Operation};
+pub use mapping::{Codec, Mapping, Path, Place};
+use shape::{Part, Shape, Target};
+pub use time::Clock;
+
+use crate::event::Data;
+use crate::expression::FieldPath;
+use crate::value::Value;
+
+/// A record that is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bad {
+    /// Why, for people.
+    pub what: String,
+    /// The byte of the record where it was noticed, counted from 0; 0 if that is no place in the value.
+    pub at: usize,
+}
+
+impl fmt::Display for Bad {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Bad {}
+
+/// Reads records of one mapping; compiled once, and again when other fields are wanted.
+pub struct Scanner {
+    mapping: Mapping,
+    shape: Shape,
+    capture: Capture,
+    /// For records that do not stand at the arena's end.
+    copy: Vec<u8>,
+}
+
+impl Scanner {
+    /// A scanner that reads these fields of the data.
+    #[must_use]
+    pub fn new(mapping: Mapping, fields: &[FieldPath]) -> Self {
+        let shape = Shape::new(&wanted(&mapping, fields));
+        let capture = Capture::new(fields.len(), shape.nodes.len());
+        Self {
+            mapping,
+            shape,
+            capture,
+            copy: Vec::new(),
+        }
+    }
+
+    /// From now on reads other fields.
+    pub fn set_fields(&mut self, fields: &[FieldPath]) {
+        self.shape = Shape::new(&wanted(&self.mapping, fields));
+        self.capture = Capture::new(fields.len(), self.shape.nodes.len());
+    }
+
+    /// What it was compiled from.
+    #[must_use]
+    pub fn mapping(&self) -> &Mapping {
+        &self.mapping
+    }
+
+    /// The fields of the last record, in the order in which they were asked for; spans are of its arena.
+    #[must_use]
+    pub fn values(&self) -> &[Scalar] {
+        &self.capture.values
+    }
+
+    /// Reads the record that stands in the arena from `begin` to its end. Texts without escapes stay where they are,
+    /// other ones are written behind the record.
+    ///
+    /// # Errors
+    /// If the record is bad; then the arena is as it was.
+    pub fn scan(&mut self, arena: &mut Vec<u8>, begin: usize, envelope: &Envelope<'_>) -> Result<Head, Bad> {
+        let end = arena.len();
+        let begin = begin.min(end);
+        check_size(end + end - begin, envelope)?;
+        self.capture.begin(span_begin(begin), span_begin(end));
+        let checked = match self.mapping.codec {
+            Codec::Json => {
+                arena.extend_from_slice(&[0; json::PADDING]);
+                let checked = json::parse(&arena[begin..], end - begin, &self.shape, &mut self.capture);
+                arena.truncate(end);
+                checked
+            }
+            Codec::Msgpack => msgpack::parse(&arena[begin..], &self.shape, &mut self.capture),
+        };
+        checked.map_err(|failure| self.refusal(failure))?;
+        self.capture.copy(&self.shape.copies);
+        arena.extend_from_slice(&self.capture.texts);
+        let head = self.finisher(arena, envelope).head();
+        head.map_err(|what| {
+            arena.truncate(end);
+            Bad { what, at: 0 }
+        })
+    }
+
+    /// Reads a record without a value, which is a retraction or bad; its fields are missing.
+    ///
+    /// # Errors
+    /// If the record is bad; then the arena is as it was.
+    pub fn scan_tombstone(&mut self, arena: &mut Vec<u8>, envelope: &Envelope<'_>) -> Result<Head, Bad> {
+        if !self.mapping.tombstone_retracts {
+            let what = "a record without a value".into();
+            return Err(Bad { what, at: 0 });
+        }
+        let end = arena.len();
+        check_size(end, envelope)?;
+        self.capture.begin(span_begin(end), span_begin(end));
+        let head = self.finisher(arena, envelope).event(Operation::Retract);
+        head.map_err(|what| {
+            arena.truncate(end);
+            Bad { what, at: 0 }
+        })
+    }
+
+    /// Reads the fields of a record that was accepted before and stands anywhere in the arena: a new arc may want what
+    /// nobody wanted then.
+    pub fn rescan(&mut self, arena: &mut Vec<u8>, record: Span) {
+        let end = arena.len();
+        if check_size(end + record.length as usize, &Envelope::default()).is_err() {
+            self.capture.begin(0, 0);
+            return;
+        }
+        self.capture.begin(record.begin, span_begin(end));
+        let checked = match self.mapping.codec {
+            Codec::Json => {
+                self.copy.clear();
+                self.copy.extend_from_slice(record.of(arena));
+                self.copy.extend_from_slice(&[0; json::PADDING]);
+                json::parse(&self.copy, record.length as usize, &self.shape, &mut self.capture)
+            }
+            Codec::Msgpack => msgpack::parse(record.of(arena), &self.shape, &mut self.capture),
+        };
+        debug_assert!(
+            checked.is_ok() || record.length == 0,
+            "only records that were accepted, or tombstones"
+        );
+        self.capture.copy(&self.shape.copies);
+        arena.extend_from_slice(&self.capture.texts);
+    }
+
+    /// The whole data of a record that was accepted before, for what is rare.
+    #[must_use]
+    pub fn data(&self, record: &[u8]) -> Data {
+        let mut data = read(record, self.mapping.codec).unwrap_or(Data::Null);
+        for step in &self.mapping.data {
+            data = match data {
+                Data::Map(members) => {
+                    let found = members.into_iter().find(|(name, _)| name == step);
+                    found.map_or(Data::Null, |(_, inner)| inner)
+                }
+                _ => Data::Null,
+            };
+        }
+        match data {
+            data @ Data::Map(_) => data,
+            _ => Data::Map(Vec::new()),
+        }
+    }
+
+    fn finisher<'a>(&'a self, arena: &'a mut Vec<u8>, envelope: &'a Envelope<'a>) -> Finisher<'a> {
+        Finisher {
+            mapping: &self.mapping,
+            capture: &self.capture,
+            arena,
+            envelope,
+        }
+    }
+
+    #[cold]
+    fn refusal(&self, (what, at): (&'static str, usize)) -> Bad {
+        let codec = match self.mapping.codec {
+            _ if what == json::NOT_A_MAPPING => return Bad { what: what.into(), at },
+            Codec::Json => "JSON",
+            Codec::Msgpack => "msgpack",
+        };
+        let what = format!("not {codec}: {what} (byte {})", at + 1);
+        Bad { what, at }
+    }
+}
+
+/// A list that a scanner found, as expressions see it.
+#[must_use]
+pub fn list_value(bytes: &[u8], codec: Codec) -> Value {
+    read(bytes, codec).map_or(Value::Unknown, |data| data.value())
+}
+
+fn read(bytes: &[u8], codec: Codec) -> Option<Data> {
+    match codec {
+        Codec::Json => crate::json::read(bytes).ok(),
+        Codec::Msgpack => msgpack::read(bytes).ok(),
+    }
+}
+
+/// Spans have 32 bits: what may be written has to fit.
+fn check_size(bytes: usize, envelope: &Envelope<'_>) -> Result<(), Bad> {
+    const POSITION: usize = 1 + 10 + 1 + 19;
+    let headers = envelope.headers.iter().map(|(_, value)| value.len()).sum::<usize>();
+    let key = envelope.key.map_or(0, <[u8]>::len);
+    let position = envelope.position.map_or(0, |(topic, ..)| topic.len() + POSITION);
+    // One header may be wanted for four texts.
+    if u32::try_from(bytes + 4 * headers + key + 2 * position + json::PADDING).is_ok() {
+        return Ok(());
+    }
+    let what = "more bytes at once than 32 bits can address".into();
+    Err(Bad { what, at: 0 })
+}
+
+#[allow(clippy::cast_possible_truncation)] // checked by `check_size`
+fn span_begin(at: usize) -> u32 {
+    at as u32
+}
+
+/// The paths of the head, then those of the fields.
+fn wanted(mapping: &Mapping, fields: &[FieldPath]) -> Vec<(Vec<Arc<str>>, Target)> {
+    let when = Place::Path([Arc::from("when")].into());
+    let parts = [
+        (&mapping.operation, Part::Operation),
+        (&mapping.key, Part::Key),
+        (&mapping.time, Part::Time),
+        (&mapping.id, Part::Id),
+        (&mapping.seq, Part::Seq),
+        (&mapping.rev, Part::Rev),
+        (&mapping.kind, Part::Kind),
+        (&when, Part::When),
+    ];
+    let mut wanted: Vec<_> = parts
+        .into_iter()
+        .filter_map(|(place, part)| match place {
+            Place::Path(path) => Some((path.to_vec(), Target::Part(part))),
+            Place::Header(_) | Place::Record => None,
+        })
+        .collect();
+    wanted.push((mapping.data.to_vec(), Target::Part(Part::Data)));
+    for (number, field) in (0..).zip(fields) {
+        let path = mapping.data.iter().chain(&*field.steps).cloned().collect();
+        wanted.push((path, Target::Field(number)));
+    }
+    wanted
+}

@@ -1,0 +1,1 @@
+//! Each part of a mapping by example.
