@@ -2,6 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arc_book;
+pub mod arc_index;
+pub mod arc_record;
 pub mod change;
 pub mod configuration;
 pub mod engine;

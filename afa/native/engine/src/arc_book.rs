@@ -1,0 +1,497 @@
+//! Which arc changes are late and which apply, for the records whose texts were checked before.
+//!
+//! The rules are those of `afa/arc_table.py`. Whatever it would refuse, or has to read first, is asked of it.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+
+use crate::arc_index::ArcIndex;
+pub use crate::arc_index::KnownArc;
+pub use crate::arc_record::{ArcRecord, BodyText, read_arc_record};
+
+/// The body number of an arc about which must always be asked: one whose lifetime names the least 64-bit number, which
+/// is not the same as unbounded to the rules, though it is to an engine.
+pub const ASKED: u32 = u32::MAX;
+
+/// When the texts learnt take more than this, all are forgotten; those in use come back with their next record.
+const MAX_TEXT_BYTES: usize = 16 * 1_048_576;
+/// Counted for each text, whatever its length.
+const TEXT_OVERHEAD_BYTES: usize = 128;
+
+/// What a body's text does not tell in a record of the usual shape.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BodyFacts {
+    /// Whether it consumes no event.
+    pub epsilon: bool,
+    /// Whether it makes its target final.
+    pub is_final: bool,
+}
+
+/// What is to be done with a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict<'a> {
+    /// The arc becomes this.
+    Set {
+        /// Its id.
+        id: &'a str,
+        /// The number of its body.
+        body: u32,
+        /// Alive from here; `i64::MIN` is unbounded.
+        le: i64,
+        /// Alive before here; none is unbounded.
+        re: Option<i64>,
+    },
+    /// The arc goes, its past included.
+    Remove {
+        /// Its id.
+        id: &'a str,
+    },
+    /// The arc is like that already: applied, and changes nothing.
+    Nothing,
+    /// Not applied, for this reason.
+    Late(String),
+    /// The record may be bad, or its text is new: the full rules must judge.
+    Ask,
+}
+
+/// A body's texts, and its number.
+struct Learnt {
+    source: Box<str>,
+    target: Box<str>,
+    fence: Option<Box<str>>,
+    transfer: Option<Box<str>>,
+    number: u32,
+}
+
+impl Learnt {
+    fn text(&self) -> BodyText<'_> {
+        BodyText {
+            source: &self.source,
+            target: &self.target,
+            fence: self.fence.as_deref(),
+            transfer: self.transfer.as_deref(),
+        }
+    }
+}
+
+fn byte_count(text: BodyText<'_>) -> usize {
+    let optional = text.fence.map_or(0, str::len) + text.transfer.map_or(0, str::len);
+    text.source.len() + text.target.len() + optional + TEXT_OVERHEAD_BYTES
+}
+
+/// Arc bodies whose texts were checked, and the arcs of one pattern as they are now.
+///
+/// Arcs stay known after cleanup took them away, as the contract demands, at the price that `arc_index` names. Equal
+/// body numbers must mean equal bodies for as long as this book lives: a number is never given to another body.
+#[derive(Default)]
+pub struct ArcBook {
+    arcs: ArcIndex,
+    /// By the hash of the texts. Of two texts with one hash the second is not learnt, so it is asked about.
+    texts: HashMap<u64, Learnt, FixedState>,
+    text_bytes: usize,
+    /// Bodies that consume nothing or make a state final: whether they may change depends on the other arcs.
+    asked: HashSet<u32, FixedState>,
+}
+
+impl ArcBook {
+    /// Remembers a body's text and number, once its text was checked for this pattern.
+    pub fn learn(&mut self, body: BodyText<'_>, number: u32, facts: BodyFacts) {
+        if facts.epsilon || facts.is_final {
+            self.asked.insert(number);
+            return;
+        }
+        if self.text_bytes > MAX_TEXT_BYTES {
+            self.texts = HashMap::default();
+            self.text_bytes = 0;
+        }
+        let hash = self.texts.hasher().hash_one(body);
+        self.texts.entry(hash).or_insert_with(|| {
+            self.text_bytes += byte_count(body);
+            Learnt {
+                source: body.source.into(),
+                target: body.target.into(),
+                fence: body.fence.map(Into::into),
+                transfer: body.transfer.map(Into::into),
+                number,
+            }
+        });
+    }
+
+    /// The number of the body with this text, if it was learnt.
+    #[must_use]
+    pub fn body(&self, text: BodyText<'_>) -> Option<u32> {
+        let learnt = self.texts.get(&self.texts.hasher().hash_one(text))?;
+        (learnt.text() == text).then_some(learnt.number)
+    }
+
+    /// Inserts or replaces an arc. An arc whose lifetime names the least 64-bit number needs the body `ASKED`.
+    ///
+    /// # Panics
+    /// If the id is longer than 65,535 bytes: names are checked before.
+    pub fn set(&mut self, id: &str, arc: KnownArc) {
+        self.arcs.set(id, arc);
+    }
+
+    /// Makes an id unknown, as an `arc-retract` does. False if it was.
+    pub fn remove(&mut self, id: &str) -> bool {
+        self.arcs.remove(id)
+    }
+
+    /// Cleanup took the arc away: it stays known but is not counted as live. False if the id is unknown.
+    pub fn mark_dead(&mut self, id: &str) -> bool {
+        self.arcs.mark_dead(id)
+    }
+
+    /// The arc of this id, dead or alive.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<KnownArc> {
+        self.arcs.get(id)
+    }
+
+    /// How many arcs cleanup has not taken away: what `max_program_arcs` limits.
+    #[must_use]
+    pub fn live(&self) -> usize {
+        self.arcs.live()
+    }
+
+    /// The bytes that arcs and texts take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.arcs.bytes() + self.text_bytes
+    }
+
+    /// All arcs in order of their ids, and whether they are live. Sorts: not for every record.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, KnownArc, bool)> {
+        self.arcs.in_order().into_iter()
+    }
+
+    /// What is to be done with a record of this pattern. `bound` is the punctuation below which nothing may change.
+    /// Changes nothing itself.
+    #[must_use]
+    pub fn judge<'a>(&self, record: &ArcRecord<'a>, bound: Option<i64>) -> Verdict<'a> {
+        let old = self.arcs.get(record.id);
+        if old.is_some_and(|old| self.must_ask(&old)) {
+            return Verdict::Ask;
+        }
+        if record.removes {
+            return match old {
+                Some(old) => verdict(first_instant(&old), bound, Verdict::Remove { id: record.id }),
+                None => Verdict::Ask, // an unknown id: bad
+            };
+        }
+        let Some(new) = self.changed(record, old) else {
+            return Verdict::Ask;
+        };
+        if old == Some(new) {
+            return Verdict::Nothing;
+        }
+        let KnownArc { body, le, re } = new;
+        let id = record.id;
+        verdict(first_difference(old, &new), bound, Verdict::Set { id, body, le, re })
+    }
+
+    /// The least 64-bit number as an upper end is above unbounded to the rules, and not to a comparison of numbers.
+    fn must_ask(&self, arc: &KnownArc) -> bool {
+        arc.body == ASKED || arc.re == Some(i64::MIN) || (!self.asked.is_empty() && self.asked.contains(&arc.body))
+    }
+
+    /// The arc as the record wants it; none if that is not for this book to say.
+    fn changed(&self, record: &ArcRecord<'_>, old: Option<KnownArc>) -> Option<KnownArc> {
+        let body = match record.body {
+            Some(text) => self.body(text)?,
+            None => old?.body,
+        };
+        let (le, re) = record.valid.unwrap_or((None, None));
+        let new = KnownArc {
+            body,
+            le: le.unwrap_or(i64::MIN),
+            re,
+        };
+        (le != Some(i64::MIN) && !self.must_ask(&new)).then_some(new)
+    }
+}
+
+/// An instant, or none for "at no time".
+type First = Option<i64>;
+
+fn first_instant(arc: &KnownArc) -> First {
+    (!arc.is_empty()).then_some(arc.le)
+}
+
+/// The first instant at which the two differ.
+fn first_difference(old: Option<KnownArc>, new: &KnownArc) -> First {
+    let before = old.as_ref().and_then(first_instant);
+    let after = first_instant(new);
+    if let Some(old) = old
+        && old.body == new.body
+        && before.is_some()
+        && before == after
+    {
+        return match (old.re, new.re) {
+            (a, b) if a == b => None,
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (one, other) => one.or(other),
+        };
+    }
+    [before, after].into_iter().flatten().min()
+}
+
+fn verdict(first: First, bound: Option<i64>, timely: Verdict<'_>) -> Verdict<'_> {
+    let (Some(first), Some(bound)) = (first, bound) else {
+        return timely;
+    };
+    // Unbounded is below every number, the least one too.
+    if first >= bound && first != i64::MIN {
+        return timely;
+    }
+    late(first, bound)
+}
+
+#[cold]
+fn late(first: i64, bound: i64) -> Verdict<'static> {
+    let since = if first == i64::MIN {
+        "the beginning".to_owned()
+    } else {
+        first.to_string()
+    };
+    Verdict::Late(format!(
+        "it would change the pattern from {since} on, below the punctuation {bound}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ASKED, ArcBook, ArcRecord, BodyFacts, BodyText, KnownArc, MAX_TEXT_BYTES, Verdict, read_arc_record};
+
+    const FENCES: [&str; 3] = ["e.x > 1", "e.x  >  1", "e.x > 2"];
+    const NUMBERS: [u32; 3] = [4, 4, 9];
+
+    fn text(fence: &str) -> BodyText<'_> {
+        BodyText {
+            source: "s",
+            target: "t",
+            fence: Some(fence),
+            transfer: None,
+        }
+    }
+
+    fn book() -> ArcBook {
+        let mut book = ArcBook::default();
+        for (fence, number) in FENCES.into_iter().zip(NUMBERS) {
+            book.learn(text(fence), number, BodyFacts::default());
+        }
+        book
+    }
+
+    fn known(body: u32, le: i64, re: Option<i64>) -> KnownArc {
+        KnownArc { body, le, re }
+    }
+
+    fn judged<'a>(book: &ArcBook, record: &'a str, bound: Option<i64>) -> Verdict<'a> {
+        let record = read_arc_record(record.as_bytes()).expect("a record of the usual shape");
+        book.judge(&record, bound)
+    }
+
+    fn late(since: &str, bound: i64) -> Verdict<'static> {
+        Verdict::Late(format!(
+            "it would change the pattern from {since} on, below the punctuation {bound}"
+        ))
+    }
+
+    #[test]
+    fn one_arc_ends_and_another_begins() {
+        let mut book = book();
+        book.set("a1", known(4, i64::MIN, None));
+        let end = r#"{"op":"arc","pattern":"p","arc":{"id":"a1"},"valid":[null,5000]}"#;
+        let (id, body, le, re) = ("a1", 4, i64::MIN, Some(5000));
+        assert_eq!(judged(&book, end, Some(5000)), Verdict::Set { id, body, le, re });
+        assert_eq!(judged(&book, end, Some(5001)), late("5000", 5001));
+        let begin =
+            r#"{"op":"arc","pattern":"p","arc":{"id":"a2","from":"s","to":"t","when":"e.x > 2"},"valid":[5000,null]}"#;
+        let (id, body, le, re) = ("a2", 9, 5000, None);
+        assert_eq!(judged(&book, begin, Some(5000)), Verdict::Set { id, body, le, re });
+        book.set("a2", known(9, 5000, None));
+        assert_eq!(judged(&book, begin, Some(9000)), Verdict::Nothing);
+        let always = begin.replace(r#","valid":[5000,null]"#, "");
+        assert_eq!(judged(&book, &always, Some(9000)), late("the beginning", 9000));
+    }
+
+    #[test]
+    fn a_retraction_takes_the_past_along() {
+        let mut book = book();
+        let record = r#"{"op":"arc-retract","pattern":"p","arc":{"id":"a1"}}"#;
+        assert_eq!(judged(&book, record, None), Verdict::Ask);
+        for (arc, expected) in [
+            (known(4, 10, None), late("10", 50)),
+            (known(4, 50, None), Verdict::Remove { id: "a1" }),
+            (known(4, 10, Some(10)), Verdict::Remove { id: "a1" }),
+            (known(4, i64::MIN, Some(10)), late("the beginning", 50)),
+        ] {
+            book.set("a1", arc);
+            assert_eq!(judged(&book, record, Some(50)), expected, "{arc:?}");
+        }
+        assert!(book.remove("a1"));
+        assert_eq!(judged(&book, record, Some(50)), Verdict::Ask);
+    }
+
+    #[test]
+    fn dead_arcs_stay_known_and_are_not_counted() {
+        let mut book = book();
+        book.set("a1", known(4, 10, Some(20)));
+        book.set("a2", known(4, 10, None));
+        assert!(book.mark_dead("a1"));
+        assert_eq!((book.live(), book.get("a1")), (1, Some(known(4, 10, Some(20)))));
+        let same = r#"{"op":"arc","pattern":"p","arc":{"id":"a1"},"valid":[10,20]}"#;
+        assert_eq!(judged(&book, same, Some(30)), Verdict::Nothing);
+        let longer = r#"{"op":"arc","pattern":"p","arc":{"id":"a1"},"valid":[10,40]}"#;
+        assert_eq!(judged(&book, longer, Some(30)), late("20", 30));
+        let all: Vec<_> = book.iter().map(|(id, _, live)| (id.to_owned(), live)).collect();
+        assert_eq!(all, [("a1".to_owned(), false), ("a2".to_owned(), true)]);
+    }
+
+    #[test]
+    fn what_other_rules_decide_is_asked() {
+        let mut book = book();
+        let facts = BodyFacts {
+            epsilon: true,
+            ..BodyFacts::default()
+        };
+        book.learn(text("r.n == 1"), 12, facts);
+        assert_eq!(book.body(text("r.n == 1")), None);
+        assert_eq!(book.body(text("e.x >1")), None);
+        let ended = r#"{"op":"arc","pattern":"p","arc":{"id":"a1"},"valid":[10,20]}"#;
+        assert_eq!(judged(&book, ended, None), Verdict::Ask);
+        for arc in [
+            known(12, 0, None),
+            known(ASKED, 0, None),
+            known(4, i64::MIN, Some(i64::MIN)),
+        ] {
+            book.set("a1", arc);
+            assert_eq!(judged(&book, ended, None), Verdict::Ask, "{arc:?}");
+        }
+        let least = r#"{"op":"arc","pattern":"p","arc":{"id":"a1"},"valid":[null,20]}"#;
+        let mut record = read_arc_record(least.as_bytes()).expect("usual");
+        record.valid = Some((Some(i64::MIN), None));
+        book.set("a1", known(4, 0, None));
+        assert_eq!(book.judge(&record, None), Verdict::Ask);
+    }
+
+    #[test]
+    fn texts_are_forgotten_before_they_fill_the_memory() {
+        let mut book = ArcBook::default();
+        let padding = " ".repeat(60_000);
+        for number in 0..2000 {
+            let fence = format!("e.x > {number}{padding}");
+            book.learn(text(&fence), number, BodyFacts::default());
+            assert_eq!(book.body(text(&fence)), Some(number));
+        }
+        assert!(book.bytes() < MAX_TEXT_BYTES + 100_000);
+    }
+
+    /// The rules again, as `afa/arc_table.py` writes them: times beyond all numbers, and bodies as the texts mean them.
+    fn expected<'a>(old: Option<KnownArc>, record: &ArcRecord<'a>, bound: Option<i64>) -> Verdict<'a> {
+        const INFINITY: i128 = i128::MAX;
+        let id = record.id;
+        let span = |arc: &KnownArc| {
+            let le = if arc.le == i64::MIN { -INFINITY } else { arc.le.into() };
+            (le, arc.re.map_or(INFINITY, i128::from))
+        };
+        let body = record
+            .body
+            .map(|body| if body.fence == Some("e.x > 2") { 9 } else { 4 });
+        let (first, timely) = if record.removes {
+            let Some(old) = old else { return Verdict::Ask };
+            let (le, re) = span(&old);
+            (if re <= le { INFINITY } else { le }, Verdict::Remove { id })
+        } else {
+            let Some(body) = body.or(old.map(|old| old.body)) else {
+                return Verdict::Ask;
+            };
+            let (le, re) = record.valid.unwrap_or_default();
+            let new = known(body, le.unwrap_or(i64::MIN), re);
+            if old == Some(new) {
+                return Verdict::Nothing;
+            }
+            let spans: Vec<_> = old.iter().chain([&new]).map(span).filter(|(le, re)| le < re).collect();
+            let same = old.is_some_and(|old| old.body == body) && spans.len() == 2 && spans[0].0 == spans[1].0;
+            let first = if !same {
+                spans.iter().map(|(le, _)| *le).min().unwrap_or(INFINITY)
+            } else if spans[0].1 == spans[1].1 {
+                INFINITY
+            } else {
+                spans[0].1.min(spans[1].1)
+            };
+            (
+                first,
+                Verdict::Set {
+                    id,
+                    body,
+                    le: new.le,
+                    re,
+                },
+            )
+        };
+        match bound {
+            Some(bound) if first < bound.into() && first == -INFINITY => late("the beginning", bound),
+            Some(bound) if first < bound.into() => late(&first.to_string(), bound),
+            _ => timely,
+        }
+    }
+
+    #[test]
+    fn verdicts_are_those_of_the_rules() {
+        let mut state = 3_u64;
+        let mut below = |most: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as usize % most
+        };
+        let ends = [None, Some(-3), Some(0), Some(4), Some(5), Some(9), Some(i64::MAX)];
+        let bounds = [
+            None,
+            Some(i64::MIN),
+            Some(-3),
+            Some(0),
+            Some(4),
+            Some(6),
+            Some(i64::MAX),
+        ];
+        let mut book = book();
+        let mut counts = [0; 5];
+        for _ in 0..200_000 {
+            let removes = below(5) == 0;
+            let whole = !removes && below(2) == 0;
+            let lifetime = !removes && (!whole || below(3) > 0);
+            let record = ArcRecord {
+                removes,
+                pattern: "p",
+                id: ["a", "b", "c"][below(3)],
+                body: whole.then(|| text(FENCES[below(3)])),
+                valid: lifetime.then(|| (ends[below(7)], ends[below(7)])),
+            };
+            let bound = bounds[below(7)];
+            let verdict = book.judge(&record, bound);
+            assert_eq!(
+                verdict,
+                expected(book.get(record.id), &record, bound),
+                "{record:?} {bound:?}"
+            );
+            let kind = match verdict {
+                Verdict::Set { id, body, le, re } => {
+                    book.set(id, known(body, le, re));
+                    0
+                }
+                Verdict::Remove { id } => {
+                    assert!(book.remove(id));
+                    1
+                }
+                Verdict::Nothing => 2,
+                Verdict::Late(_) => 3,
+                Verdict::Ask => 4,
+            };
+            counts[kind] += 1;
+        }
+        assert!(counts.into_iter().all(|count| count > 2000), "{counts:?}");
+    }
+}
