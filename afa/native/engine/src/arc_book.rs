@@ -3,7 +3,7 @@
 //! The rules are those of `afa/arc_table.py`. Whatever it would refuse, or has to read first, is asked of it.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::FixedState;
 
@@ -76,6 +76,18 @@ impl Learnt {
     }
 }
 
+/// Without marks between the texts: those that run together into the same bytes are told apart when they are compared.
+fn hash_of(text: BodyText<'_>) -> u64 {
+    let mut hasher = FixedState::default().build_hasher();
+    hasher.write(text.source.as_bytes());
+    hasher.write(text.target.as_bytes());
+    hasher.write(text.fence.unwrap_or_default().as_bytes());
+    if let Some(transfer) = text.transfer {
+        hasher.write(transfer.as_bytes());
+    }
+    hasher.finish()
+}
+
 fn byte_count(text: BodyText<'_>) -> usize {
     let optional = text.fence.map_or(0, str::len) + text.transfer.map_or(0, str::len);
     text.source.len() + text.target.len() + optional + TEXT_OVERHEAD_BYTES
@@ -106,7 +118,7 @@ impl ArcBook {
             self.texts = HashMap::default();
             self.text_bytes = 0;
         }
-        let hash = self.texts.hasher().hash_one(body);
+        let hash = hash_of(body);
         self.texts.entry(hash).or_insert_with(|| {
             self.text_bytes += byte_count(body);
             Learnt {
@@ -122,7 +134,7 @@ impl ArcBook {
     /// The number of the body with this text, if it was learnt.
     #[must_use]
     pub fn body(&self, text: BodyText<'_>) -> Option<u32> {
-        let learnt = self.texts.get(&self.texts.hasher().hash_one(text))?;
+        let learnt = self.texts.get(&hash_of(text))?;
         (learnt.text() == text).then_some(learnt.number)
     }
 

@@ -46,7 +46,7 @@ pub fn read_arc_record(json: &[u8]) -> Option<ArcRecord<'_>> {
     let text = std::str::from_utf8(json).ok()?;
     let mut scanner = Scanner { text, at: 0 };
     let mut fields = Fields::default();
-    scanner.object(|scanner, name| fields.take(scanner, name))?;
+    scanner.object(|scanner| fields.take(scanner))?;
     scanner.space();
     if scanner.at < json.len() {
         return None;
@@ -54,17 +54,44 @@ pub fn read_arc_record(json: &[u8]) -> Option<ArcRecord<'_>> {
     fields.record()
 }
 
+/// A field's name and the quote after it, as the first bytes of a word.
+struct Name {
+    word: u64,
+    mask: u64,
+    length: usize,
+}
+
+impl Name {
+    const fn new(quoted: &[u8]) -> Self {
+        assert!(quoted.len() <= 8, "a name and its quote fit into a word");
+        let (mut word, mut mask, mut at) = (0, 0, 0);
+        while at < quoted.len() {
+            word |= (quoted[at] as u64) << (8 * at);
+            mask |= 0xFF << (8 * at);
+            at += 1;
+        }
+        let length = quoted.len();
+        Self { word, mask, length }
+    }
+}
+
+const OPERATION: Name = Name::new(b"op\"");
+const PATTERN: Name = Name::new(b"pattern\"");
+const ARC: Name = Name::new(b"arc\"");
+const VALID: Name = Name::new(b"valid\"");
+const ID: Name = Name::new(b"id\"");
+const SOURCE: Name = Name::new(b"from\"");
+const TARGET: Name = Name::new(b"to\"");
+const FENCE: Name = Name::new(b"when\"");
+const TRANSFER: Name = Name::new(b"set\"");
+
 /// The fields of a record and of its arc.
 #[derive(Default)]
 struct Fields<'a> {
     operation: Option<&'a str>,
     pattern: Option<&'a str>,
-    arc: Option<ArcFields<'a>>,
+    has_arc: bool,
     valid: Option<(Option<i64>, Option<i64>)>,
-}
-
-#[derive(Default)]
-struct ArcFields<'a> {
     id: Option<&'a str>,
     source: Option<&'a str>,
     target: Option<&'a str>,
@@ -73,82 +100,86 @@ struct ArcFields<'a> {
 }
 
 /// None if the field was there already.
+#[inline]
 fn put<T>(place: &mut Option<T>, value: T) -> Option<()> {
-    match place.replace(value) {
-        None => Some(()),
-        Some(_) => None,
+    if place.is_some() {
+        return None;
     }
+    *place = Some(value);
+    Some(())
 }
 
 impl<'a> Fields<'a> {
-    fn take(&mut self, scanner: &mut Scanner<'a>, name: &str) -> Option<()> {
-        match name {
-            "op" => put(&mut self.operation, scanner.string()?),
-            "pattern" => put(&mut self.pattern, scanner.string()?),
-            "valid" => put(&mut self.valid, scanner.lifetime()?),
-            "arc" => {
-                let mut arc = ArcFields::default();
-                scanner.object(|scanner, name| arc.take(scanner, name))?;
-                put(&mut self.arc, arc)
+    #[inline]
+    fn take(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
+        let word = scanner.name()?;
+        if scanner.is_at(word, &OPERATION)? {
+            put(&mut self.operation, scanner.string()?)
+        } else if scanner.is_at(word, &PATTERN)? {
+            put(&mut self.pattern, scanner.string()?)
+        } else if scanner.is_at(word, &ARC)? {
+            if std::mem::replace(&mut self.has_arc, true) {
+                return None;
             }
-            _ => None,
+            scanner.object(|scanner| self.take_of_arc(scanner))
+        } else if scanner.is_at(word, &VALID)? {
+            put(&mut self.valid, scanner.lifetime()?)
+        } else {
+            None
         }
     }
 
-    fn record(self) -> Option<ArcRecord<'a>> {
+    #[inline]
+    fn take_of_arc(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
+        let word = scanner.name()?;
+        let place = if scanner.is_at(word, &ID)? {
+            &mut self.id
+        } else if scanner.is_at(word, &SOURCE)? {
+            &mut self.source
+        } else if scanner.is_at(word, &TARGET)? {
+            &mut self.target
+        } else if scanner.is_at(word, &FENCE)? {
+            &mut self.fence
+        } else if scanner.is_at(word, &TRANSFER)? {
+            return put(&mut self.transfer, scanner.object_of_strings()?);
+        } else {
+            return None;
+        };
+        put(place, scanner.string()?)
+    }
+
+    fn record(&self) -> Option<ArcRecord<'a>> {
         let removes = match self.operation? {
             "arc" => false,
             "arc-retract" => true,
             _ => return None,
         };
-        let arc = self.arc?;
-        let body = arc.body()?;
-        let is_usual = if removes {
-            body.is_none() && self.valid.is_none()
-        } else {
-            body.is_some() || self.valid.is_some()
+        let body = match (self.source, self.target) {
+            (Some(source), Some(target)) => Some(BodyText {
+                source,
+                target,
+                fence: self.fence,
+                transfer: self.transfer,
+            }),
+            (None, None) if self.fence.is_none() && self.transfer.is_none() => None,
+            _ => return None,
         };
-        is_usual.then_some(ArcRecord {
+        if removes == (body.is_some() || self.valid.is_some()) {
+            return None; // a retraction has neither, a change has one at least
+        }
+        Some(ArcRecord {
             removes,
             pattern: self.pattern?,
-            id: arc.id.filter(|id| is_name(id))?,
+            id: self.id.filter(|id| is_name(id))?,
             body,
             valid: self.valid,
         })
     }
 }
 
-impl<'a> ArcFields<'a> {
-    fn take(&mut self, scanner: &mut Scanner<'a>, name: &str) -> Option<()> {
-        match name {
-            "id" => put(&mut self.id, scanner.string()?),
-            "from" => put(&mut self.source, scanner.string()?),
-            "to" => put(&mut self.target, scanner.string()?),
-            "when" => put(&mut self.fence, scanner.string()?),
-            "set" => put(&mut self.transfer, scanner.object_of_strings()?),
-            _ => None,
-        }
-    }
-
-    /// All of a body or nothing of it; half a body is unusual.
-    #[allow(clippy::option_option)] // unusual, absent and present are three things
-    fn body(&self) -> Option<Option<BodyText<'a>>> {
-        match (self.source, self.target) {
-            (Some(source), Some(target)) => Some(Some(BodyText {
-                source,
-                target,
-                fence: self.fence,
-                transfer: self.transfer,
-            })),
-            (None, None) if self.fence.is_none() && self.transfer.is_none() => Some(None),
-            _ => None,
-        }
-    }
-}
-
 /// Texts of a record hold no control characters below the space, so only the one above is looked for.
 fn is_name(id: &str) -> bool {
-    !id.is_empty() && id.len() <= MAX_ID_BYTES && !id.as_bytes().contains(&0x7F)
+    !id.is_empty() && id.len() <= MAX_ID_BYTES && id.bytes().all(|byte| byte != 0x7F)
 }
 
 struct Scanner<'a> {
@@ -157,8 +188,19 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
+    #[inline]
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// The next eight bytes; after the end there are zeros.
+    #[inline]
+    fn word(&self) -> u64 {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        if let Some(chunk) = rest.first_chunk() {
+            return u64::from_le_bytes(*chunk);
+        }
+        rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
     }
 
     #[inline]
@@ -181,119 +223,125 @@ impl<'a> Scanner<'a> {
         Some(())
     }
 
-    /// Whether an item follows; else the closing byte was read.
+    /// Has every member read, from the spaces before its name to the end of its value.
     #[inline]
-    fn has_next(&mut self, close: u8) -> Option<bool> {
-        self.space();
-        let found = self.peek()?;
-        self.at += 1;
-        match found {
-            b',' => Some(true),
-            byte if byte == close => Some(false),
-            _ => None,
-        }
-    }
-
-    /// Hands every member's name to the reader of its value.
-    #[inline]
-    fn object(&mut self, mut member: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<()> {
+    fn object(&mut self, mut member: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
         self.expect(b'{')?;
-        self.space();
-        if self.peek() == Some(b'}') {
-            self.at += 1;
+        if self.expect(b'}').is_some() {
             return Some(());
         }
         loop {
-            let name = self.string()?;
-            self.expect(b':')?;
-            member(self, name)?;
-            if !self.has_next(b'}')? {
-                return Some(());
+            member(self)?;
+            if self.expect(b',').is_none() {
+                return self.expect(b'}');
             }
         }
     }
 
     /// The whole text of an object whose values are texts. Of equal names the full reader takes the last; here the
     /// whole text counts, so they do no harm.
+    #[inline(never)]
     fn object_of_strings(&mut self) -> Option<&'a str> {
         self.space();
         let begin = self.at;
-        self.object(|scanner, _| scanner.string().map(|_| ()))?;
+        self.object(|scanner| {
+            scanner.string()?;
+            scanner.expect(b':')?;
+            scanner.string().map(|_| ())
+        })?;
         self.text.get(begin..self.at)
+    }
+
+    /// Up to the quote before a member's name: what comes then.
+    #[inline]
+    fn name(&mut self) -> Option<u64> {
+        self.expect(b'"')?;
+        Some(self.word())
+    }
+
+    /// Whether the word begins with this name; the name and its colon are then read. None if there is no colon.
+    #[inline]
+    fn is_at(&mut self, word: u64, name: &Name) -> Option<bool> {
+        if word & name.mask != name.word {
+            return Some(false);
+        }
+        self.at += name.length;
+        self.expect(b':').map(|()| true)
     }
 
     #[inline]
     fn string(&mut self) -> Option<&'a str> {
         self.expect(b'"')?;
         let begin = self.at;
-        let length = plain_length(&self.text.as_bytes()[begin..]);
-        self.at = begin + length;
+        loop {
+            let stops = stops_of(self.word());
+            if stops != 0 {
+                self.at += (stops.trailing_zeros() / 8) as usize;
+                break;
+            }
+            self.at += 8;
+        }
+        let end = self.at;
         if self.peek() != Some(b'"') {
             return None; // an escape, a control character or the end
         }
         self.at += 1;
-        self.text.get(begin..begin + length)
+        self.text.get(begin..end)
     }
 
     fn lifetime(&mut self) -> Option<(Option<i64>, Option<i64>)> {
         self.expect(b'[')?;
-        let le = self.bound()?;
+        let le = self.end_of_lifetime()?;
         self.expect(b',')?;
-        let re = self.bound()?;
+        let re = self.end_of_lifetime()?;
         self.expect(b']')?;
         Some((le, re))
     }
 
+    #[inline]
     #[allow(clippy::option_option)] // no number, unbounded and a number are three things
-    fn bound(&mut self) -> Option<Option<i64>> {
+    fn end_of_lifetime(&mut self) -> Option<Option<i64>> {
         self.space();
-        if self.text.as_bytes()[self.at..].starts_with(b"null") {
+        if self.peek() == Some(b'n') {
+            let is_null = self.word().to_le_bytes().starts_with(b"null");
             self.at += 4;
-            return Some(None);
+            return is_null.then_some(None);
         }
         self.integer().map(Some)
     }
 
     /// A float stops this at its point or exponent, where no reader of what follows expects one.
+    #[inline]
     fn integer(&mut self) -> Option<i64> {
         let negative = self.peek() == Some(b'-');
         self.at += usize::from(negative);
         let begin = self.at;
-        let mut number: i64 = 0; // before its sign: the least number does not fit, and it is unusual anyway
+        let mut number: u64 = 0;
         while let Some(digit @ b'0'..=b'9') = self.peek() {
-            number = number.checked_mul(10)?.checked_add(i64::from(digit - b'0'))?;
+            number = number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
             self.at += 1;
         }
         let digits = self.at - begin;
-        let padded = digits > 1 && self.text.as_bytes()[begin] == b'0';
-        (digits > 0 && !padded).then_some(if negative { -number } else { number })
+        let is_padded = digits > 1 && self.text.as_bytes()[begin] == b'0';
+        if digits == 0 || digits > 19 || is_padded {
+            return None;
+        }
+        // Nineteen digits fit into an unsigned word; the least number does not get through, and it is unusual anyway.
+        let number = i64::try_from(number).ok()?;
+        Some(if negative { -number } else { number })
     }
 }
 
-/// How many bytes there are before a quote, a backslash or a control character.
+/// The high bit of the first byte that is a quote, a backslash or a control character, and perhaps of some after it.
 #[inline]
-fn plain_length(bytes: &[u8]) -> usize {
+fn stops_of(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
-    let zeros = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
-    let mut length = 0;
-    for chunk in bytes.chunks_exact(8) {
-        let word = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
-        let quotes = zeros(word ^ (ONES * u64::from(b'"')));
-        let escapes = zeros(word ^ (ONES * u64::from(b'\\')));
-        let controls = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
-        // A borrow makes false hits only above a true one, and the lowest hit is the one that counts.
-        let hits = quotes | escapes | controls;
-        if hits != 0 {
-            return length + (hits.trailing_zeros() / 8) as usize;
-        }
-        length += 8;
-    }
-    let rest = bytes[length..].iter();
-    length
-        + rest
-            .take_while(|byte| **byte >= 0x20 && !matches!(**byte, b'"' | b'\\'))
-            .count()
+    let quotes = word ^ (ONES * u64::from(b'"'));
+    let escapes = word ^ (ONES * u64::from(b'\\'));
+    // A borrow makes false hits only above a true one.
+    let below = quotes.wrapping_sub(ONES) & !quotes | escapes.wrapping_sub(ONES) & !escapes;
+    (below | word.wrapping_sub(ONES * 0x20) & !word) & HIGHS
 }
 
 #[cfg(test)]
