@@ -21,7 +21,7 @@ pub mod propagate;
 pub mod punctuation;
 pub mod record;
 pub mod rows;
-pub mod scan;
+pub mod snapshot_form;
 pub mod spine;
 pub mod value;
 
