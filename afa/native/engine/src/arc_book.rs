@@ -118,8 +118,7 @@ impl ArcBook {
             self.texts = HashMap::default();
             self.text_bytes = 0;
         }
-        let hash = hash_of(body);
-        self.texts.entry(hash).or_insert_with(|| {
+        let learnt = self.texts.entry(hash_of(body)).or_insert_with(|| {
             self.text_bytes += byte_count(body);
             Learnt {
                 source: body.source.into(),
@@ -129,6 +128,9 @@ impl ArcBook {
                 number,
             }
         });
+        if learnt.text() == body {
+            learnt.number = number;
+        }
     }
 
     /// The number of the body with this text, if it was learnt.

@@ -5,7 +5,7 @@
 //! second are about 450 MB after a day; whoever has more retracts arcs, or uses an id again.
 
 use foldhash::fast::FixedState;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 
 /// An arc as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,9 @@ pub struct ArcIndex {
 }
 
 fn hash_of(id: &str) -> u32 {
-    (FixedState::default().hash_one(id) >> 32) as u32
+    let mut hasher = FixedState::default().build_hasher();
+    hasher.write(id.as_bytes());
+    (hasher.finish() >> 32) as u32
 }
 
 #[allow(clippy::cast_possible_truncation)] // the two halves of a slot
@@ -166,6 +168,11 @@ impl ArcIndex {
         &self.ids[entry.id_at..entry.id_at + usize::from(entry.id_length)]
     }
 
+    fn has_id(&self, index: usize, id: &str) -> bool {
+        let entry = &self.entries[index];
+        usize::from(entry.id_length) == id.len() && self.ids.as_bytes()[entry.id_at..].starts_with(id.as_bytes())
+    }
+
     /// Where a search for this hash begins: the upper bits, so that growing keeps neighbours together.
     fn home(&self, hash: u32) -> usize {
         ((u64::from(hash) * self.slots.len() as u64) >> 32) as usize
@@ -183,7 +190,7 @@ impl ArcIndex {
                 return None;
             }
             let (other, index) = halves(found);
-            if other == hash && self.id(index) == id {
+            if other == hash && self.has_id(index, id) {
                 return Some(slot);
             }
             slot = (slot + 1) & (self.slots.len() - 1);
@@ -321,14 +328,14 @@ mod tests {
     fn a_dead_arc_costs_about_what_the_page_says() {
         let mut index = ArcIndex::default();
         let mut text = 0;
-        for step in 0..1_000_000 {
+        for step in 0..200_000 {
             let id = format!("{step}");
             text += id.len();
             index.set(&id, arc(step));
             index.mark_dead(&id);
         }
         let used = index.entries.len() * 32 + index.slots.len() * 8;
-        assert!((41_000_000..=51_000_000).contains(&used), "{used}");
+        assert!((8_200_000..=10_200_000).contains(&used), "{used}");
         assert!(index.bytes() <= 2 * (used + text), "{}", index.bytes());
         assert_eq!(index.live(), 0);
     }

@@ -177,9 +177,9 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Texts of a record hold no control characters below the space, so only the one above is looked for.
+/// Names hold no control characters, which are left out of all texts here.
 fn is_name(id: &str) -> bool {
-    !id.is_empty() && id.len() <= MAX_ID_BYTES && id.bytes().all(|byte| byte != 0x7F)
+    !id.is_empty() && id.len() <= MAX_ID_BYTES
 }
 
 struct Scanner<'a> {
@@ -196,10 +196,15 @@ impl<'a> Scanner<'a> {
     /// The next eight bytes; after the end there are zeros.
     #[inline]
     fn word(&self) -> u64 {
-        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-        if let Some(chunk) = rest.first_chunk() {
-            return u64::from_le_bytes(*chunk);
+        match self.text.as_bytes().get(self.at..self.at + 8) {
+            Some(bytes) => u64::from_le_bytes(bytes.try_into().unwrap_or_default()),
+            None => self.last_word(),
         }
+    }
+
+    #[cold]
+    fn last_word(&self) -> u64 {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
     }
 
@@ -313,13 +318,18 @@ impl<'a> Scanner<'a> {
     /// A float stops this at its point or exponent, where no reader of what follows expects one.
     #[inline]
     fn integer(&mut self) -> Option<i64> {
+        const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
         let negative = self.peek() == Some(b'-');
         self.at += usize::from(negative);
         let begin = self.at;
         let mut number: u64 = 0;
-        while let Some(digit @ b'0'..=b'9') = self.peek() {
-            number = number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
-            self.at += 1;
+        loop {
+            let (chunk, digits) = leading_digits(self.word());
+            number = number.wrapping_mul(POWERS[digits]).wrapping_add(chunk);
+            self.at += digits;
+            if digits < 8 {
+                break;
+            }
         }
         let digits = self.at - begin;
         let is_padded = digits > 1 && self.text.as_bytes()[begin] == b'0';
@@ -332,6 +342,23 @@ impl<'a> Scanner<'a> {
     }
 }
 
+/// The number that the digits at the beginning of a word make, and how many they are.
+#[inline]
+fn leading_digits(word: u64) -> (u64, usize) {
+    let values = word ^ 0x3030_3030_3030_3030;
+    // No carry leaves a byte below 0xFA, and those above are no digits; a carry only spoils what comes after one.
+    let others = (values.wrapping_add(0x0606_0606_0606_0606) | values) & 0xF0F0_F0F0_F0F0_F0F0;
+    let count = others.trailing_zeros() / 8;
+    if count == 0 {
+        return (0, 0);
+    }
+    let digits = values << (64 - 8 * count); // zeros in front, as if the number had eight digits
+    let pairs = (digits.wrapping_mul(10) + (digits >> 8)) & 0x00FF_00FF_00FF_00FF;
+    let fours = (pairs.wrapping_mul(100) + (pairs >> 16)) & 0x0000_FFFF_0000_FFFF;
+    let eights = fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xFFFF_FFFF;
+    (eights, count as usize)
+}
+
 /// The high bit of the first byte that is a quote, a backslash or a control character, and perhaps of some after it.
 #[inline]
 fn stops_of(word: u64) -> u64 {
@@ -339,9 +366,10 @@ fn stops_of(word: u64) -> u64 {
     const HIGHS: u64 = 0x8080_8080_8080_8080;
     let quotes = word ^ (ONES * u64::from(b'"'));
     let escapes = word ^ (ONES * u64::from(b'\\'));
-    // A borrow makes false hits only above a true one.
-    let below = quotes.wrapping_sub(ONES) & !quotes | escapes.wrapping_sub(ONES) & !escapes;
-    (below | word.wrapping_sub(ONES * 0x20) & !word) & HIGHS
+    // A borrow or carry makes false hits only above a true one (the byte 0xFF, which would carry too, is not UTF-8).
+    let zeros = quotes.wrapping_sub(ONES) & !quotes | escapes.wrapping_sub(ONES) & !escapes;
+    let controls = (word.wrapping_sub(ONES * 0x20) | word.wrapping_add(ONES)) & !word;
+    (zeros | controls) & HIGHS
 }
 
 #[cfg(test)]

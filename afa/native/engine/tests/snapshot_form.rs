@@ -27,7 +27,9 @@ fn data() -> Data {
 
 fn body() -> Vec<u8> {
     let mut writer = Writer::default();
-    values().iter().for_each(|value| writer.value(value));
+    for value in values() {
+        writer.value(&value);
+    }
     writer.data(&data());
     writer.fixed_u32(u32::MAX);
     writer.fixed_u64(7);
