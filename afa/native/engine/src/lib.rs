@@ -2,9 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-pub mod arc_book;
-pub mod arc_index;
-pub mod arc_record;
+pub mod arrow_cells;
+pub mod arrow_rows;
+pub mod arrow_text;
 pub mod change;
 pub mod configuration;
 pub mod engine;
@@ -12,6 +12,7 @@ pub mod event;
 pub mod expression;
 pub mod function;
 pub mod json;
+pub mod kernel;
 pub mod key;
 pub mod live_arcs;
 pub mod msgpack;

@@ -1,0 +1,451 @@
+//! A record batch, checked once and then read row by row or column by column.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_buffer::{NullBuffer, ScalarBuffer};
+use arrow_schema::DataType;
+use foldhash::fast::FixedState;
+
+use crate::arrow_cells::{Cells, members_of};
+use crate::arrow_text::{Dictionary, Texts};
+use crate::event::Data;
+use crate::expression::FieldPath;
+use crate::value::Value;
+
+/// The columns that are no data fields.
+const OWN_COLUMNS: [&str; 9] = ["key", "ts", "id", "seq", "rev", "op", "type", "arc", "when"];
+
+/// Rows of a record batch. A clone or a slice shares the memory.
+#[derive(Clone, Debug)]
+pub struct ArrowRows {
+    batch: Arc<Batch>,
+    offset: usize,
+    length: usize,
+}
+
+#[derive(Debug)]
+struct Batch {
+    keys: Texts,
+    times: ScalarBuffer<i64>,
+    times_nulls: Option<NullBuffer>,
+    ids: Option<Texts>,
+    seqs: Option<Numbers>,
+    revs: Option<Numbers>,
+    kinds: Option<Texts>,
+    operations: Option<Texts>,
+    /// The rows, ascending, whose operation is another than insert.
+    special: Vec<usize>,
+    arcs: Option<Texts>,
+    conditions: Option<Texts>,
+    fields: Vec<Field>,
+    places: HashMap<Arc<str>, usize, FixedState>,
+}
+
+#[derive(Debug)]
+struct Numbers(ScalarBuffer<i64>, Option<NullBuffer>);
+
+/// A data column: what it is made of is looked at when first asked for.
+#[derive(Debug)]
+struct Field {
+    name: Arc<str>,
+    array: ArrayRef,
+    cells: OnceLock<Cells>,
+}
+
+/// The keys of rows.
+#[derive(Debug)]
+pub enum Keys<'a> {
+    /// Each row has the number of its key.
+    Dictionary {
+        /// The keys.
+        values: &'a Texts,
+        /// The numbers of the rows; without meaning where there is no key.
+        indices: &'a [i32],
+        /// The rows that have a key; `None`: all.
+        nulls: Option<NullBuffer>,
+    },
+    /// Each row has its text, to be read with [`ArrowRows::key`].
+    Texts,
+}
+
+/// A field of all rows, for predicates over whole columns. Nulls are unknown.
+#[derive(Debug)]
+pub enum Column<'a> {
+    /// Unknown in every row.
+    Missing,
+    /// Floats; those that are not finite are unknown.
+    Floats(&'a [f64], Option<NullBuffer>),
+    /// Ints.
+    Ints(&'a [i64], Option<NullBuffer>),
+    /// Ints of a field that is declared as float: compared as floats, whatever they are compared with.
+    IntsAsFloats(&'a [i64], Option<NullBuffer>),
+    /// Texts: rows from an offset on.
+    Texts(&'a Texts, usize),
+    /// Anything else: read it row by row.
+    Other,
+}
+
+impl ArrowRows {
+    /// Checks a batch.
+    ///
+    /// # Errors
+    /// If a column that every batch needs is missing, or one that has a meaning has another type: what, and the fix.
+    pub fn new(batch: &RecordBatch) -> Result<Self, String> {
+        let schema = batch.schema();
+        let mut own: HashMap<&str, &ArrayRef, FixedState> = HashMap::default();
+        let mut fields = Vec::new();
+        let mut places = HashMap::default();
+        for (field, array) in schema.fields().iter().zip(batch.columns()) {
+            let name = field.name().as_str();
+            if !OWN_COLUMNS.contains(&name) {
+                let name: Arc<str> = name.into();
+                places.insert(name.clone(), fields.len());
+                fields.push(Field {
+                    name,
+                    array: array.clone(),
+                    cells: OnceLock::new(),
+                });
+            } else if own.insert(name, array).is_some() {
+                return Err(format!("two columns are named `{name}`; drop or rename one"));
+            }
+        }
+        let (times, times_nulls) = times(own.get("ts").copied())?;
+        let key = own
+            .get("key")
+            .ok_or("no column `key`; it says which stream a row belongs to")?;
+        let operations = texts(&own, "op")?;
+        let batch_of_columns = Batch {
+            keys: Texts::of(key).ok_or_else(|| wrong_type("key", key, "string"))?,
+            times,
+            times_nulls,
+            ids: texts(&own, "id")?,
+            seqs: numbers(&own, "seq")?,
+            revs: numbers(&own, "rev")?,
+            kinds: texts(&own, "type")?,
+            special: operations.as_ref().map(special_rows).unwrap_or_default(),
+            operations,
+            arcs: texts(&own, "arc")?,
+            conditions: texts(&own, "when")?,
+            fields,
+            places,
+        };
+        Ok(Self {
+            batch: Arc::new(batch_of_columns),
+            offset: 0,
+            length: batch.num_rows(),
+        })
+    }
+
+    /// The number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there is no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Some of the rows; what reaches beyond the end is cut off.
+    #[must_use]
+    pub fn slice(&self, offset: usize, length: usize) -> Self {
+        let offset = offset.min(self.length);
+        let length = length.min(self.length - offset);
+        Self {
+            batch: self.batch.clone(),
+            offset: self.offset + offset,
+            length,
+        }
+    }
+
+    /// The keys of all rows.
+    #[must_use]
+    pub fn keys(&self) -> Keys<'_> {
+        match &self.batch.keys {
+            Texts::Dictionary(dictionary) => Keys::Dictionary {
+                values: &dictionary.values,
+                indices: &dictionary.indices[self.offset..self.offset + self.length],
+                nulls: self.cut(dictionary.nulls.as_ref()),
+            },
+            _ => Keys::Texts,
+        }
+    }
+
+    /// The key of a row.
+    #[inline]
+    #[must_use]
+    pub fn key(&self, row: usize) -> Option<&str> {
+        self.batch.keys.get(self.offset + row)
+    }
+
+    /// The number of a row's key in the dictionary; `None` if it has no key, or the keys are no dictionary.
+    #[inline]
+    #[must_use]
+    pub fn key_index(&self, row: usize) -> Option<usize> {
+        self.key_dictionary()?.index(self.offset + row)
+    }
+
+    /// Whether a row has the key of the row before. A `false` may be wrong, a `true` never is.
+    #[inline]
+    #[must_use]
+    pub fn same_key_as_previous(&self, row: usize) -> bool {
+        if row == 0 {
+            return false;
+        }
+        match &self.batch.keys {
+            Texts::Dictionary(keys) => {
+                let row = self.offset + row;
+                keys.indices[row] == keys.indices[row - 1]
+                    && keys
+                        .nulls
+                        .as_ref()
+                        .is_none_or(|nulls| nulls.is_valid(row) && nulls.is_valid(row - 1))
+            }
+            keys => keys
+                .get(self.offset + row)
+                .is_some_and(|key| Some(key) == keys.get(self.offset + row - 1)),
+        }
+    }
+
+    /// Whether the numbers of keys mean the same in both: the dictionaries are the same memory, which both keep.
+    #[must_use]
+    pub fn same_key_dictionary(&self, other: &Self) -> bool {
+        match (self.key_dictionary(), other.key_dictionary()) {
+            (Some(a), Some(b)) => a.values.len() == b.values.len() && a.values.same_memory(&b.values),
+            _ => false,
+        }
+    }
+
+    fn key_dictionary(&self) -> Option<&Dictionary> {
+        match &self.batch.keys {
+            Texts::Dictionary(dictionary) => Some(dictionary),
+            _ => None,
+        }
+    }
+
+    /// Event time of all rows; without meaning where [`Self::has_time`] is false.
+    #[must_use]
+    pub fn times(&self) -> &[i64] {
+        &self.batch.times[self.offset..self.offset + self.length]
+    }
+
+    /// Whether a row has a time.
+    #[inline]
+    #[must_use]
+    pub fn has_time(&self, row: usize) -> bool {
+        self.batch
+            .times_nulls
+            .as_ref()
+            .is_none_or(|nulls| nulls.is_valid(self.offset + row))
+    }
+
+    /// Whether every row has a time.
+    #[must_use]
+    pub fn has_all_times(&self) -> bool {
+        self.batch.times_nulls.is_none()
+    }
+
+    /// The id that the source gave.
+    #[must_use]
+    pub fn id(&self, row: usize) -> Option<&str> {
+        self.text(self.batch.ids.as_ref(), row)
+    }
+
+    /// The sequence number.
+    #[must_use]
+    pub fn seq(&self, row: usize) -> Option<i64> {
+        self.number(self.batch.seqs.as_ref(), row)
+    }
+
+    /// The revision; 0 if none is given.
+    #[must_use]
+    pub fn rev(&self, row: usize) -> i64 {
+        self.number(self.batch.revs.as_ref(), row).unwrap_or(0)
+    }
+
+    /// The event type.
+    #[must_use]
+    pub fn kind(&self, row: usize) -> Option<&str> {
+        self.text(self.batch.kinds.as_ref(), row)
+    }
+
+    /// The operation; `None` is an insert.
+    #[must_use]
+    pub fn operation(&self, row: usize) -> Option<&str> {
+        self.text(self.batch.operations.as_ref(), row)
+    }
+
+    /// The first row from this one on whose operation is another than insert.
+    #[must_use]
+    pub fn next_operation(&self, from: usize) -> Option<usize> {
+        let special = &self.batch.special;
+        let place = special.partition_point(|row| *row < self.offset + from);
+        let row = special.get(place)? - self.offset;
+        (row < self.length).then_some(row)
+    }
+
+    /// The JSON text of an arc change.
+    #[must_use]
+    pub fn arc(&self, row: usize) -> Option<&str> {
+        self.text(self.batch.arcs.as_ref(), row)
+    }
+
+    /// The condition of a punctuation.
+    #[must_use]
+    pub fn when(&self, row: usize) -> Option<&str> {
+        self.text(self.batch.conditions.as_ref(), row)
+    }
+
+    /// Whether any row of the batch has an id. Slices answer for the batch they are cut from, here and below.
+    #[must_use]
+    pub fn has_ids(&self) -> bool {
+        self.batch.ids.is_some()
+    }
+
+    /// Whether any row has a sequence number.
+    #[must_use]
+    pub fn has_seqs(&self) -> bool {
+        self.batch.seqs.is_some()
+    }
+
+    /// Whether any row has a revision.
+    #[must_use]
+    pub fn has_revs(&self) -> bool {
+        self.batch.revs.is_some()
+    }
+
+    /// Whether any row has an event type.
+    #[must_use]
+    pub fn has_kinds(&self) -> bool {
+        self.batch.kinds.is_some()
+    }
+
+    /// A field of a row, as its declared type reads it.
+    #[must_use]
+    pub fn field(&self, path: &FieldPath, row: usize) -> Value {
+        self.cells(path)
+            .map_or(Value::Unknown, |cells| path.conform(cells.value(self.offset + row)))
+    }
+
+    /// A field of all rows.
+    #[must_use]
+    pub fn column(&self, path: &FieldPath) -> Column<'_> {
+        let rows = self.offset..self.offset + self.length;
+        match (path.declared, self.cells(path)) {
+            (0 | 2, Some(Cells::Floats(numbers, nulls))) => Column::Floats(&numbers[rows], self.cut(nulls.as_ref())),
+            (0 | 1, Some(Cells::Ints(numbers, nulls, _))) => Column::Ints(&numbers[rows], self.cut(nulls.as_ref())),
+            (2, Some(Cells::Ints(numbers, nulls, _))) => Column::IntsAsFloats(&numbers[rows], self.cut(nulls.as_ref())),
+            (0 | 4, Some(Cells::Texts(texts))) => Column::Texts(texts, self.offset),
+            (0 | 3, Some(Cells::Bools(..))) | (0 | 5, Some(Cells::Lists(..))) => Column::Other,
+            _ => Column::Missing,
+        }
+    }
+
+    /// The payload of a row: every column that is a data field and not null.
+    #[must_use]
+    pub fn data(&self, row: usize) -> Data {
+        let fields = self.batch.fields.iter().map(|field| (&field.name, field.cells()));
+        members_of(fields, self.offset + row)
+    }
+
+    /// The column of a field.
+    fn cells(&self, path: &FieldPath) -> Option<&Cells> {
+        let (first, inner) = path.steps.split_first()?;
+        let place = self.batch.places.get(first)?;
+        let outermost = self.batch.fields[*place].cells();
+        inner.iter().try_fold(outermost, |cells, name| cells.member(name))
+    }
+
+    fn cut(&self, nulls: Option<&NullBuffer>) -> Option<NullBuffer> {
+        let nulls = nulls?;
+        let whole = self.offset == 0 && self.length == nulls.len();
+        let cut = if whole {
+            nulls.clone()
+        } else {
+            nulls.slice(self.offset, self.length)
+        };
+        Some(cut).filter(|cut| cut.null_count() > 0)
+    }
+
+    fn text<'a>(&self, column: Option<&'a Texts>, row: usize) -> Option<&'a str> {
+        column?.get(self.offset + row)
+    }
+
+    fn number(&self, column: Option<&Numbers>, row: usize) -> Option<i64> {
+        let Numbers(numbers, nulls) = column?;
+        let row = self.offset + row;
+        nulls
+            .as_ref()
+            .is_none_or(|nulls| nulls.is_valid(row))
+            .then(|| numbers[row])
+    }
+}
+
+impl Field {
+    fn cells(&self) -> &Cells {
+        self.cells.get_or_init(|| Cells::of(&self.array))
+    }
+}
+
+type OwnColumns<'a> = HashMap<&'a str, &'a ArrayRef, FixedState>;
+
+fn times(column: Option<&ArrayRef>) -> Result<(ScalarBuffer<i64>, Option<NullBuffer>), String> {
+    let array = column.ok_or("no column `ts`; it is event time, as int64")?;
+    let Some(numbers) = array.as_primitive_opt::<Int64Type>() else {
+        return Err(wrong_type("ts", array, "int64"));
+    };
+    Ok((
+        numbers.values().clone(),
+        numbers.nulls().filter(|nulls| nulls.null_count() > 0).cloned(),
+    ))
+}
+
+/// An optional column of texts; `None` too if all are null.
+fn texts(own: &OwnColumns<'_>, name: &str) -> Result<Option<Texts>, String> {
+    let Some(array) = own.get(name) else {
+        return Ok(None);
+    };
+    let column = Texts::of(array).ok_or_else(|| wrong_type(name, array, "string"))?;
+    let missing = column.nulls().map_or(0, |nulls| nulls.null_count());
+    Ok((missing < column.len()).then_some(column))
+}
+
+/// An optional column of ints; `None` too if all are null.
+fn numbers(own: &OwnColumns<'_>, name: &str) -> Result<Option<Numbers>, String> {
+    let Some(array) = own.get(name) else {
+        return Ok(None);
+    };
+    match (array.data_type(), Cells::of(array)) {
+        (DataType::Null, _) => Ok(None),
+        (DataType::UInt64, _) => Err(wrong_type(name, array, "int64")),
+        (_, Cells::Ints(numbers, nulls, _)) => {
+            let missing = nulls.as_ref().map_or(0, NullBuffer::null_count);
+            Ok((missing < numbers.len()).then_some(Numbers(numbers, nulls)))
+        }
+        _ => Err(wrong_type(name, array, "int64")),
+    }
+}
+
+fn special_rows(operations: &Texts) -> Vec<usize> {
+    let special = |row: &usize| operations.get(*row).is_some_and(|operation| operation != "insert");
+    match operations.nulls() {
+        // Skips 64 nulls at a time.
+        Some(nulls) => nulls.valid_indices().filter(special).collect(),
+        None => (0..operations.len()).filter(special).collect(),
+    }
+}
+
+fn wrong_type(name: &str, array: &ArrayRef, wanted: &str) -> String {
+    let found = array.data_type();
+    let hint = match found {
+        DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => ", in the unit that patterns count in",
+        _ => "",
+    };
+    format!("column `{name}` is {found}, not {wanted}{hint}; cast it, in pyarrow with `column.cast(\"{wanted}\")`")
+}

@@ -1,0 +1,199 @@
+//! Text columns of any Arrow layout, read the same way.
+
+use arrow_array::types::ArrowDictionaryKeyType;
+use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{
+    AnyDictionaryArray, Array, ArrayRef, DictionaryArray, LargeStringArray, StringArray, StringViewArray, cast::AsArray,
+};
+use arrow_buffer::{NullBuffer, ScalarBuffer};
+use arrow_schema::DataType;
+
+/// A column of texts.
+#[derive(Clone, Debug)]
+pub enum Texts {
+    /// Every row is null.
+    Nothing(usize),
+    /// Offsets of 32 bits.
+    Short(StringArray),
+    /// Offsets of 64 bits.
+    Long(LargeStringArray),
+    /// Views.
+    View(StringViewArray),
+    /// Numbers of texts.
+    Dictionary(Dictionary),
+}
+
+/// A dictionary column: for each row the number of a text.
+#[derive(Clone, Debug)]
+pub struct Dictionary {
+    /// The number of each row's text; without meaning where the row is null.
+    pub indices: ScalarBuffer<i32>,
+    /// The rows that have a text. A row that names a null of the dictionary has none.
+    pub nulls: Option<NullBuffer>,
+    /// The texts; never a dictionary again.
+    pub values: Box<Texts>,
+}
+
+impl Texts {
+    /// The column, if it is one of texts.
+    #[must_use]
+    pub fn of(array: &ArrayRef) -> Option<Self> {
+        Some(match array.data_type() {
+            DataType::Null => Self::Nothing(array.len()),
+            DataType::Utf8 => Self::Short(array.as_string::<i32>().clone()),
+            DataType::LargeUtf8 => Self::Long(array.as_string::<i64>().clone()),
+            DataType::Utf8View => Self::View(array.as_string_view().clone()),
+            DataType::Dictionary(_, values) => match **values {
+                DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => {
+                    Self::Dictionary(Dictionary::of(array)?)
+                }
+                _ => return None,
+            },
+            _ => return None,
+        })
+    }
+
+    /// The number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Nothing(length) => *length,
+            Self::Short(array) => array.len(),
+            Self::Long(array) => array.len(),
+            Self::View(array) => array.len(),
+            Self::Dictionary(dictionary) => dictionary.indices.len(),
+        }
+    }
+
+    /// Whether there is no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The text of a row.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, row: usize) -> Option<&str> {
+        match self {
+            Self::Nothing(_) => None,
+            Self::Short(array) => array.is_valid(row).then(|| array.value(row)),
+            Self::Long(array) => array.is_valid(row).then(|| array.value(row)),
+            Self::View(array) => array.is_valid(row).then(|| array.value(row)),
+            Self::Dictionary(dictionary) => dictionary.index(row).and_then(|index| dictionary.values.get(index)),
+        }
+    }
+
+    /// Which rows have a text; `None`: all.
+    #[must_use]
+    pub fn nulls(&self) -> Option<NullBuffer> {
+        match self {
+            Self::Nothing(length) => Some(NullBuffer::new_null(*length)),
+            Self::Short(array) => array.nulls().cloned(),
+            Self::Long(array) => array.nulls().cloned(),
+            Self::View(array) => array.nulls().cloned(),
+            Self::Dictionary(dictionary) => dictionary.nulls.clone(),
+        }
+    }
+
+    /// The same texts with more rows null.
+    #[must_use]
+    pub fn masked(self, mask: Option<&NullBuffer>) -> Self {
+        let Some(mask) = mask.filter(|mask| mask.null_count() > 0) else {
+            return self;
+        };
+        let nulls = NullBuffer::union(Some(mask), self.nulls().as_ref());
+        match self {
+            Self::Nothing(length) => Self::Nothing(length),
+            Self::Short(array) => {
+                let (offsets, values, _) = array.into_parts();
+                StringArray::try_new(offsets, values, nulls).map_or(Self::Nothing(mask.len()), Self::Short)
+            }
+            Self::Long(array) => {
+                let (offsets, values, _) = array.into_parts();
+                LargeStringArray::try_new(offsets, values, nulls).map_or(Self::Nothing(mask.len()), Self::Long)
+            }
+            Self::View(array) => {
+                let (views, buffers, _) = array.into_parts();
+                StringViewArray::try_new(views, buffers, nulls).map_or(Self::Nothing(mask.len()), Self::View)
+            }
+            Self::Dictionary(dictionary) => Self::Dictionary(Dictionary { nulls, ..dictionary }),
+        }
+    }
+
+    /// Whether both are views of the same memory, so that what is known about the one holds for the other.
+    #[must_use]
+    pub fn same_memory(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Short(a), Self::Short(b)) => {
+                a.offsets().inner().ptr_eq(b.offsets().inner()) && a.values().ptr_eq(b.values())
+            }
+            (Self::Long(a), Self::Long(b)) => {
+                a.offsets().inner().ptr_eq(b.offsets().inner()) && a.values().ptr_eq(b.values())
+            }
+            (Self::View(a), Self::View(b)) => {
+                a.views().ptr_eq(b.views())
+                    && a.data_buffers().len() == b.data_buffers().len()
+                    && a.data_buffers()
+                        .iter()
+                        .zip(b.data_buffers().iter())
+                        .all(|(one, two)| one.ptr_eq(two))
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Dictionary {
+    fn of(array: &ArrayRef) -> Option<Self> {
+        let dictionary = array.as_any_dictionary_opt()?;
+        let values = Texts::of(dictionary.values())?;
+        i32::try_from(values.len()).ok()?;
+        let DataType::Dictionary(width, _) = array.data_type() else {
+            return None;
+        };
+        let indices = match **width {
+            DataType::Int8 => widened(typed::<Int8Type>(dictionary)?, i32::from),
+            DataType::Int16 => widened(typed::<Int16Type>(dictionary)?, i32::from),
+            DataType::Int32 => typed::<Int32Type>(dictionary)?.clone(),
+            DataType::Int64 => widened(typed::<Int64Type>(dictionary)?, |index| {
+                i32::try_from(index).unwrap_or(0)
+            }),
+            DataType::UInt8 => widened(typed::<UInt8Type>(dictionary)?, i32::from),
+            DataType::UInt16 => widened(typed::<UInt16Type>(dictionary)?, i32::from),
+            DataType::UInt32 => widened(typed::<UInt32Type>(dictionary)?, |index| {
+                i32::try_from(index).unwrap_or(0)
+            }),
+            DataType::UInt64 => widened(typed::<UInt64Type>(dictionary)?, |index| {
+                i32::try_from(index).unwrap_or(0)
+            }),
+            _ => return None,
+        };
+        let nulls = dictionary.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+        Some(Self {
+            indices,
+            nulls,
+            values: Box::new(values),
+        })
+    }
+
+    /// The number of a row's text.
+    #[inline]
+    #[must_use]
+    pub fn index(&self, row: usize) -> Option<usize> {
+        match &self.nulls {
+            Some(nulls) if nulls.is_null(row) => None,
+            _ => usize::try_from(self.indices[row]).ok(),
+        }
+    }
+}
+
+fn typed<T: ArrowDictionaryKeyType>(dictionary: &dyn AnyDictionaryArray) -> Option<&ScalarBuffer<T::Native>> {
+    let found = dictionary.as_any().downcast_ref::<DictionaryArray<T>>()?;
+    Some(found.keys().values())
+}
+
+/// Indices of another width as 32 bits. Those that do not fit are indices of null rows: the dictionary is not so long.
+fn widened<T: Copy>(indices: &[T], to: impl Fn(T) -> i32) -> ScalarBuffer<i32> {
+    indices.iter().map(|index| to(*index)).collect()
+}

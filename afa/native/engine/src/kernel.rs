@@ -1,0 +1,267 @@
+//! Predicates over whole columns: one bit per row, 64 rows per word.
+//!
+//! A row whose value is unknown (null, NaN, infinite) is not true, and is counted. Every function writes all bits of
+//! `true_bits` that belong to rows, and zeros behind them.
+
+use arrow_buffer::NullBuffer;
+
+use crate::arrow_text::Texts;
+use crate::value::Comparison;
+
+/// How many rows one word of bits holds.
+pub const WORD_ROWS: usize = 64;
+
+const LANES: usize = 8;
+
+/// The bit of each row in its word.
+const BITS: [u64; WORD_ROWS] = {
+    let mut bits = [0; WORD_ROWS];
+    let mut row = 0;
+    while row < WORD_ROWS {
+        bits[row] = 1 << row;
+        row += 1;
+    }
+    bits
+};
+
+/// The number of words for so many rows.
+#[must_use]
+pub const fn words(rows: usize) -> usize {
+    rows.div_ceil(WORD_ROWS)
+}
+
+/// Floats compared with a finite constant.
+///
+/// # Panics
+/// If `true_bits` has fewer words than the rows need, here and in all functions below.
+pub fn compare_floats(
+    column: &[f64],
+    nulls: Option<&NullBuffer>,
+    comparison: Comparison,
+    constant: f64,
+    true_bits: &mut [u64],
+    unknown: &mut u64,
+) {
+    match comparison {
+        Comparison::Equal => floats(column, nulls, true_bits, unknown, |number| number == constant),
+        Comparison::NotEqual => floats(column, nulls, true_bits, unknown, |number| number != constant),
+        Comparison::Less => floats(column, nulls, true_bits, unknown, |number| number < constant),
+        Comparison::LessEqual => floats(column, nulls, true_bits, unknown, |number| number <= constant),
+        Comparison::Greater => floats(column, nulls, true_bits, unknown, |number| number > constant),
+        Comparison::GreaterEqual => floats(column, nulls, true_bits, unknown, |number| number >= constant),
+    }
+}
+
+/// Ints compared with an int, exactly.
+pub fn compare_ints(
+    column: &[i64],
+    nulls: Option<&NullBuffer>,
+    comparison: Comparison,
+    constant: i64,
+    true_bits: &mut [u64],
+    unknown: &mut u64,
+) {
+    let constant = i128::from(constant);
+    let range = accepted(comparison, constant, constant + 1);
+    ints(column, nulls, range, true_bits, unknown);
+}
+
+/// Ints compared with a finite float, as floats.
+pub fn compare_ints_as_floats(
+    column: &[i64],
+    nulls: Option<&NullBuffer>,
+    comparison: Comparison,
+    constant: f64,
+    true_bits: &mut [u64],
+    unknown: &mut u64,
+) {
+    // Rounding to a float keeps the order, so each comparison holds for the ints on one side of a bound.
+    let equal_from = first_int(|number| number >= constant);
+    let equal_below = first_int(|number| number > constant);
+    ints(
+        column,
+        nulls,
+        accepted(comparison, equal_from, equal_below),
+        true_bits,
+        unknown,
+    );
+}
+
+/// Whether texts, of which the first `offset` are left out, are among some constants, or with `negated` are not.
+pub fn find_texts(
+    texts: &Texts,
+    offset: usize,
+    constants: &[&str],
+    negated: bool,
+    rows: usize,
+    true_bits: &mut [u64],
+    unknown: &mut u64,
+) {
+    let wanted = |text: &str| constants.contains(&text) != negated;
+    let nulls = texts.nulls().map(|nulls| nulls.slice(offset, rows));
+    let known = KnownRows::new(nulls.as_ref());
+    let true_bits = &mut true_bits[..words(rows)];
+    if let Texts::Dictionary(dictionary) = texts {
+        // Each distinct text is looked at once.
+        let values = &dictionary.values;
+        let truths: Vec<bool> = (0..values.len())
+            .map(|value| values.get(value).is_some_and(wanted))
+            .collect();
+        let indices = &dictionary.indices[offset..offset + rows];
+        for ((chunk, bits), known) in indices.chunks(WORD_ROWS).zip(true_bits).zip(known.words(rows)) {
+            let truth = |index: &i32| usize::try_from(*index).ok().and_then(|index| truths.get(index)) == Some(&true);
+            *bits = packed(chunk.iter().map(truth)) & known;
+            *unknown += missing(known, chunk.len());
+        }
+        return;
+    }
+    for ((word, bits), known) in true_bits.iter_mut().enumerate().zip(known.words(rows)) {
+        let first = word * WORD_ROWS;
+        let last = rows.min(first + WORD_ROWS);
+        *bits = packed((first..last).map(|row| texts.get(offset + row).is_some_and(wanted)));
+        *unknown += missing(known, last - first);
+    }
+}
+
+/// The ints that a comparison accepts: those in (or, if negated, not in) `from..below`.
+struct Accepted {
+    from: i128,
+    below: i128,
+    negated: bool,
+}
+
+const LEAST: i128 = i64::MIN as i128;
+const BEYOND: i128 = i64::MAX as i128 + 1;
+
+/// `equal_from..equal_below` are the ints that equal the constant.
+fn accepted(comparison: Comparison, equal_from: i128, equal_below: i128) -> Accepted {
+    let (from, below) = match comparison {
+        Comparison::Equal | Comparison::NotEqual => (equal_from, equal_below),
+        Comparison::Less => (LEAST, equal_from),
+        Comparison::LessEqual => (LEAST, equal_below),
+        Comparison::Greater => (equal_below, BEYOND),
+        Comparison::GreaterEqual => (equal_from, BEYOND),
+    };
+    Accepted {
+        from,
+        below,
+        negated: comparison == Comparison::NotEqual,
+    }
+}
+
+/// The first int whose float has a property that holds from some float on; one beyond the range if none has.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // both bounds stay within 64 bits
+fn first_int(holds: impl Fn(f64) -> bool) -> i128 {
+    let (mut from, mut below) = (LEAST, BEYOND);
+    while from < below {
+        let middle = (from + below).div_euclid(2);
+        if holds(middle as i64 as f64) {
+            below = middle;
+        } else {
+            from = middle + 1;
+        }
+    }
+    from
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // an empty range is dealt with before
+fn ints(column: &[i64], nulls: Option<&NullBuffer>, range: Accepted, true_bits: &mut [u64], unknown: &mut u64) {
+    let Accepted { from, below, negated } = range;
+    let flip = if negated { u64::MAX } else { 0 };
+    let known = KnownRows::new(nulls);
+    let true_bits = &mut true_bits[..words(column.len())];
+    // One unsigned comparison tests both bounds.
+    let (first, width) = (from as i64, (below - 1 - from) as u64);
+    let nothing = if from >= below { 0 } else { u64::MAX };
+    let holds = |number: i64| number.wrapping_sub(first) as u64 <= width;
+    for ((chunk, bits), known) in column.chunks(WORD_ROWS).zip(true_bits).zip(known.words(column.len())) {
+        let inside = match <&[i64; WORD_ROWS]>::try_from(chunk) {
+            Ok(whole) => packed_word(whole, holds),
+            Err(_) => packed(chunk.iter().map(|number| holds(*number))),
+        };
+        *bits = ((inside & nothing) ^ flip) & known;
+        *unknown += missing(known, chunk.len());
+    }
+}
+
+#[inline]
+fn floats(
+    column: &[f64],
+    nulls: Option<&NullBuffer>,
+    true_bits: &mut [u64],
+    unknown: &mut u64,
+    holds: impl Fn(f64) -> bool + Copy,
+) {
+    let known = KnownRows::new(nulls);
+    let true_bits = &mut true_bits[..words(column.len())];
+    for ((chunk, bits), mut known) in column.chunks(WORD_ROWS).zip(true_bits).zip(known.words(column.len())) {
+        if let Ok(whole) = <&[f64; WORD_ROWS]>::try_from(chunk) {
+            *bits = packed_word(whole, holds);
+            if !all_finite(whole) {
+                known &= packed_word(whole, f64::is_finite);
+            }
+        } else {
+            *bits = packed(chunk.iter().map(|number| holds(*number)));
+            known &= packed(chunk.iter().map(|number| number.is_finite()));
+        }
+        *bits &= known;
+        *unknown += missing(known, chunk.len());
+    }
+}
+
+/// Whether no number is infinite or NaN: such a number times zero is not zero, and the sums keep that.
+#[inline]
+fn all_finite(numbers: &[f64; WORD_ROWS]) -> bool {
+    let mut sums = [0.0_f64; LANES];
+    for eight in numbers.as_chunks::<LANES>().0 {
+        for (sum, number) in sums.iter_mut().zip(eight) {
+            *sum += number * 0.0;
+        }
+    }
+    sums.iter().sum::<f64>() == 0.0
+}
+
+/// 64 truths as one word. Eight lanes, so that compilers make it comparisons and masks of whole vectors.
+#[inline]
+fn packed_word<T: Copy>(rows: &[T; WORD_ROWS], holds: impl Fn(T) -> bool) -> u64 {
+    let mut lanes = [0_u64; LANES];
+    for (rows, bits) in rows.as_chunks::<LANES>().0.iter().zip(BITS.as_chunks::<LANES>().0) {
+        for lane in 0..LANES {
+            lanes[lane] |= if holds(rows[lane]) { bits[lane] } else { 0 };
+        }
+    }
+    lanes.iter().fold(0, |word, lane| word | lane)
+}
+
+fn packed(truths: impl Iterator<Item = bool>) -> u64 {
+    truths
+        .enumerate()
+        .fold(0, |word, (place, truth)| word | u64::from(truth) << place)
+}
+
+fn missing(known: u64, rows: usize) -> u64 {
+    rows as u64 - u64::from((known & rows_mask(rows)).count_ones())
+}
+
+fn rows_mask(rows: usize) -> u64 {
+    if rows >= WORD_ROWS { u64::MAX } else { (1 << rows) - 1 }
+}
+
+/// The validity of rows, word by word, with zeros behind the last row.
+struct KnownRows<'a>(Option<&'a NullBuffer>);
+
+impl<'a> KnownRows<'a> {
+    fn new(nulls: Option<&'a NullBuffer>) -> Self {
+        Self(nulls.filter(|nulls| nulls.null_count() > 0))
+    }
+
+    fn words(&self, rows: usize) -> impl Iterator<Item = u64> + use<'a> {
+        let chunks = self.0.map(|nulls| nulls.inner().bit_chunks());
+        let mut valid = chunks.map(|chunks| chunks.iter().chain(std::iter::once(chunks.remainder_bits())));
+        // The iterator of chunks borrows nothing but the buffer.
+        (0..words(rows)).map(move |word| {
+            let mask = rows_mask(rows - word * WORD_ROWS);
+            valid.as_mut().map_or(u64::MAX, |valid| valid.next().unwrap_or(0)) & mask
+        })
+    }
+}
