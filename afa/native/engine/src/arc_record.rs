@@ -1,21 +1,25 @@
 //! Arc records in their usual shape, read without copying. Whatever is unusual is left to the full reader.
 
+use crate::arc_layout;
+
 /// A longer record is not usual, and its texts are not worth remembering.
 const MAX_BYTES: usize = 65_536;
 /// Names may have this many characters; counted in bytes here, so a few long ones are left to the full reader.
 const MAX_ID_BYTES: usize = 255;
 
 /// The texts that make up a body, as they stand in the record. Texts that differ may still mean the same body.
+///
+/// Bytes, because they are only ever compared with texts that were checked: those need not be checked to be UTF-8 again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BodyText<'a> {
     /// The name of the source state.
-    pub source: &'a str,
+    pub source: &'a [u8],
     /// The name of the target state.
-    pub target: &'a str,
+    pub target: &'a [u8],
     /// The fence; none if the record does not say.
-    pub fence: Option<&'a str>,
+    pub fence: Option<&'a [u8]>,
     /// The object that holds the transfer, braces and spaces included; none if the record does not say.
-    pub transfer: Option<&'a str>,
+    pub transfer: Option<&'a [u8]>,
 }
 
 /// An `arc` or `arc-retract` record.
@@ -43,8 +47,12 @@ pub fn read_arc_record(json: &[u8]) -> Option<ArcRecord<'_>> {
     if json.len() > MAX_BYTES {
         return None;
     }
-    let text = std::str::from_utf8(json).ok()?;
-    let mut scanner = Scanner { text, at: 0 };
+    arc_layout::read(json).or_else(|| read_any_layout(json))
+}
+
+/// Fields in any order, with any spaces.
+pub(crate) fn read_any_layout(json: &[u8]) -> Option<ArcRecord<'_>> {
+    let mut scanner = Scanner { bytes: json, at: 0 };
     let mut fields = Fields::default();
     scanner.object(|scanner| fields.take(scanner))?;
     scanner.space();
@@ -62,41 +70,44 @@ struct Name {
 }
 
 impl Name {
-    const fn new(quoted: &[u8]) -> Self {
-        assert!(quoted.len() <= 8, "a name and its quote fit into a word");
-        let (mut word, mut mask, mut at) = (0, 0, 0);
-        while at < quoted.len() {
-            word |= (quoted[at] as u64) << (8 * at);
+    const fn new(name: &str) -> Self {
+        let name = name.as_bytes();
+        assert!(name.len() < 8, "a name and its quote fit into a word");
+        let mut word = (b'"' as u64) << (8 * name.len());
+        let mut mask = 0xFF << (8 * name.len());
+        let mut at = 0;
+        while at < name.len() {
+            word |= (name[at] as u64) << (8 * at);
             mask |= 0xFF << (8 * at);
             at += 1;
         }
-        let length = quoted.len();
+        let length = name.len() + 1;
         Self { word, mask, length }
     }
 }
 
-const OPERATION: Name = Name::new(b"op\"");
-const PATTERN: Name = Name::new(b"pattern\"");
-const ARC: Name = Name::new(b"arc\"");
-const VALID: Name = Name::new(b"valid\"");
-const ID: Name = Name::new(b"id\"");
-const SOURCE: Name = Name::new(b"from\"");
-const TARGET: Name = Name::new(b"to\"");
-const FENCE: Name = Name::new(b"when\"");
-const TRANSFER: Name = Name::new(b"set\"");
+const OPERATION: Name = Name::new("op");
+const PATTERN: Name = Name::new("pattern");
+const ARC: Name = Name::new("arc");
+const VALID: Name = Name::new("valid");
+const ID: Name = Name::new("id");
+const SOURCE: Name = Name::new("from");
+const TARGET: Name = Name::new("to");
+const FENCE: Name = Name::new("when");
+const TRANSFER: Name = Name::new("set");
 
 /// The fields of a record and of its arc.
 #[derive(Default)]
 struct Fields<'a> {
-    operation: Option<&'a str>,
-    pattern: Option<&'a str>,
+    operation: Option<&'a [u8]>,
+    pattern: Option<&'a [u8]>,
     has_arc: bool,
     valid: Option<(Option<i64>, Option<i64>)>,
-    id: Option<&'a str>,
-    source: Option<&'a str>,
-    target: Option<&'a str>,
-    fence: Option<&'a str>,
-    transfer: Option<&'a str>,
+    id: Option<&'a [u8]>,
+    source: Option<&'a [u8]>,
+    target: Option<&'a [u8]>,
+    fence: Option<&'a [u8]>,
+    transfer: Option<&'a [u8]>,
 }
 
 /// None if the field was there already.
@@ -150,8 +161,8 @@ impl<'a> Fields<'a> {
 
     fn record(&self) -> Option<ArcRecord<'a>> {
         let removes = match self.operation? {
-            "arc" => false,
-            "arc-retract" => true,
+            b"arc" => false,
+            b"arc-retract" => true,
             _ => return None,
         };
         let body = match (self.source, self.target) {
@@ -169,8 +180,8 @@ impl<'a> Fields<'a> {
         }
         Some(ArcRecord {
             removes,
-            pattern: self.pattern?,
-            id: self.id.filter(|id| is_name(id))?,
+            pattern: std::str::from_utf8(self.pattern?).ok()?,
+            id: name(self.id?)?,
             body,
             valid: self.valid,
         })
@@ -178,34 +189,39 @@ impl<'a> Fields<'a> {
 }
 
 /// Names hold no control characters, which are left out of all texts here.
-fn is_name(id: &str) -> bool {
-    !id.is_empty() && id.len() <= MAX_ID_BYTES
+pub(crate) fn name(id: &[u8]) -> Option<&str> {
+    if id.is_empty() || id.len() > MAX_ID_BYTES {
+        return None;
+    }
+    std::str::from_utf8(id).ok()
 }
 
 struct Scanner<'a> {
-    text: &'a str,
+    bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Scanner<'a> {
     #[inline]
     fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+        self.bytes.get(self.at).copied()
     }
 
     /// The next eight bytes; after the end there are zeros.
     #[inline]
     fn word(&self) -> u64 {
-        match self.text.as_bytes().get(self.at..self.at + 8) {
+        match self.bytes.get(self.at..self.at + 8) {
             Some(bytes) => u64::from_le_bytes(bytes.try_into().unwrap_or_default()),
             None => self.last_word(),
         }
     }
 
     #[cold]
+    #[inline(never)]
     fn last_word(&self) -> u64 {
-        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-        rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+        let missing = self.at + 8 - self.bytes.len();
+        let last = self.bytes.last_chunk().map_or(0, |last| u64::from_le_bytes(*last));
+        if missing < 8 { last >> (8 * missing) } else { 0 }
     }
 
     #[inline]
@@ -246,7 +262,7 @@ impl<'a> Scanner<'a> {
     /// The whole text of an object whose values are texts. Of equal names the full reader takes the last; here the
     /// whole text counts, so they do no harm.
     #[inline(never)]
-    fn object_of_strings(&mut self) -> Option<&'a str> {
+    fn object_of_strings(&mut self) -> Option<&'a [u8]> {
         self.space();
         let begin = self.at;
         self.object(|scanner| {
@@ -254,7 +270,7 @@ impl<'a> Scanner<'a> {
             scanner.expect(b':')?;
             scanner.string().map(|_| ())
         })?;
-        self.text.get(begin..self.at)
+        self.bytes.get(begin..self.at)
     }
 
     /// Up to the quote before a member's name: what comes then.
@@ -275,7 +291,7 @@ impl<'a> Scanner<'a> {
     }
 
     #[inline]
-    fn string(&mut self) -> Option<&'a str> {
+    fn string(&mut self) -> Option<&'a [u8]> {
         self.expect(b'"')?;
         let begin = self.at;
         loop {
@@ -291,7 +307,7 @@ impl<'a> Scanner<'a> {
             return None; // an escape, a control character or the end
         }
         self.at += 1;
-        self.text.get(begin..end)
+        self.bytes.get(begin..end)
     }
 
     fn lifetime(&mut self) -> Option<(Option<i64>, Option<i64>)> {
@@ -331,15 +347,20 @@ impl<'a> Scanner<'a> {
                 break;
             }
         }
-        let digits = self.at - begin;
-        let is_padded = digits > 1 && self.text.as_bytes()[begin] == b'0';
-        if digits == 0 || digits > 19 || is_padded {
-            return None;
-        }
-        // Nineteen digits fit into an unsigned word; the least number does not get through, and it is unusual anyway.
-        let number = i64::try_from(number).ok()?;
-        Some(if negative { -number } else { number })
+        checked_integer(negative, number, &self.bytes[begin..self.at])
     }
+}
+
+/// None if the digits are none, padded with zeros, or too many for 64 bits.
+#[inline]
+pub(crate) fn checked_integer(negative: bool, number: u64, digits: &[u8]) -> Option<i64> {
+    let is_padded = digits.len() > 1 && digits[0] == b'0';
+    if digits.is_empty() || digits.len() > 19 || is_padded {
+        return None;
+    }
+    // Nineteen digits fit into an unsigned word; the least number does not get through, and it is unusual anyway.
+    let number = i64::try_from(number).ok()?;
+    Some(if negative { -number } else { number })
 }
 
 /// The number that the digits at the beginning of a word make, and how many they are.
@@ -361,12 +382,13 @@ fn leading_digits(word: u64) -> (u64, usize) {
 
 /// The high bit of the first byte that is a quote, a backslash or a control character, and perhaps of some after it.
 #[inline]
-fn stops_of(word: u64) -> u64 {
+pub(crate) fn stops_of(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
     let quotes = word ^ (ONES * u64::from(b'"'));
     let escapes = word ^ (ONES * u64::from(b'\\'));
-    // A borrow or carry makes false hits only above a true one (the byte 0xFF, which would carry too, is not UTF-8).
+    // A borrow or carry makes false hits only above a true one, or above a byte that is not UTF-8: then the text is
+    // left to the full reader, which refuses it.
     let zeros = quotes.wrapping_sub(ONES) & !quotes | escapes.wrapping_sub(ONES) & !escapes;
     let controls = (word.wrapping_sub(ONES * 0x20) | word.wrapping_add(ONES)) & !word;
     (zeros | controls) & HIGHS
@@ -381,10 +403,10 @@ mod tests {
         let whole = br#"{"op":"arc","pattern":"q1","arc":{"id":"a7","from":"q1","to":"q3","when":"e.price > 9",
             "set": {"n" : "r.n + 1"} },"valid":[5000, null]}"#;
         let body = BodyText {
-            source: "q1",
-            target: "q3",
-            fence: Some("e.price > 9"),
-            transfer: Some(r#"{"n" : "r.n + 1"}"#),
+            source: b"q1",
+            target: b"q3",
+            fence: Some(b"e.price > 9"),
+            transfer: Some(br#"{"n" : "r.n + 1"}"#),
         };
         let expected = ArcRecord {
             removes: false,

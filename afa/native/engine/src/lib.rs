@@ -2,9 +2,10 @@
 
 #![forbid(unsafe_code)]
 
-pub mod arrow_cells;
-pub mod arrow_rows;
-pub mod arrow_text;
+pub mod arc_book;
+pub mod arc_index;
+mod arc_layout;
+pub mod arc_record;
 pub mod change;
 pub mod configuration;
 pub mod engine;
