@@ -3,6 +3,7 @@ ARCFLEET_CACHE ?= $(HOME)/.cache/arcfleet
 PYTHON ?= python3
 UPGRADE ?=
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 
 # Clones share downloads, but each has its own results: two may build or test at once, and cargo would take one clone's
 # extension module for the other's, because its file name carries no hash.
@@ -68,8 +69,9 @@ format: .venv/pins ## repair what the linters can repair
 	.venv/bin/ruff format .
 	cargo fmt --all
 
-bench: setup ## the benchmarks
-	.venv/bin/python bench/run.py
+bench: setup ## the native engine beside loops by hand (BENCH_ARGS=--quick for a short form)
+	@mkdir -p "$(ARCFLEET_REPORTS)"
+	.venv/bin/arcfleet bench --plot "$(ARCFLEET_REPORTS)/bench.svg" $(BENCH_ARGS)
 
 lock: .venv/pins ## remake requirements/ from pyproject.toml (UPGRADE=--upgrade takes newer versions)
 	$(COMPILE) --group build --output-file requirements/build.txt

@@ -188,6 +188,23 @@ class MatchChange:
     op: Literal["insert", "retract"]
     match: Match
     id: str
+    degraded: bool = False  # a limit has made its key's results incomplete
+
+    @classmethod
+    def of(
+        cls,
+        op: Literal["insert", "retract"],
+        identity: str,
+        pattern: str,
+        key: str,
+        span: tuple[int, int, int | None],
+        state: str,
+        registers: tuple[tuple[str, RegisterValue], ...],
+        events: tuple[str, str],
+        degraded: bool,
+    ) -> MatchChange:
+        """From its parts; `span` is start, end and until, `events` the ids of the first and the last."""
+        return cls(op, Match(pattern, key, *span, state, registers, *events), identity, degraded)
 
     @property
     def order(self) -> tuple[str, int, int, str]:
@@ -195,7 +212,7 @@ class MatchChange:
         return (self.match.key, self.match.start, self.match.end, self.id)
 
     def as_json(self) -> dict[str, Any]:
-        return self.match.as_json(self.op, self.id)
+        return self.match.as_json(self.op, self.id) | ({"degraded": True} if self.degraded else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +221,7 @@ class EmittedPunctuation:
 
     pattern: str
     ts: int
+    partition: int = 0  # whose punctuation it is; a tape has only one
 
     def as_json(self) -> dict[str, Any]:
         return {"op": "punctuation", "pattern": self.pattern, "ts": self.ts}

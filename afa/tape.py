@@ -37,6 +37,14 @@ class TapeLine:
         except Fault as fault:
             raise self.error(fault) from None
 
+    def why_bad(self, reason: str) -> RecordError:
+        """The error of a line that was refused: what reading it says, with its column, else the reason given."""
+        try:
+            self.read()
+        except RecordError as error:
+            return error
+        return self.error(Fault((), reason, "compare it with the record shapes in the replay page"))
+
     def error(self, fault: Fault) -> RecordError:
         """A fault in this line's record, with the column where it stands."""
         column = 1

@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from afa.errors import AfaError
 from arcfleet.cli import output
+from arcfleet.cli.bench import bench
 from arcfleet.cli.explain import explain
 from arcfleet.cli.graph import graph
 from arcfleet.cli.replay import replay
@@ -41,7 +42,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (replay, explain, graph, schema):
+for command in (replay, explain, graph, schema, bench):
     app.command()(command)
 
 

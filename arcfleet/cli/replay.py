@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace as changed
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal, TextIO
+from typing import Annotated, Any, BinaryIO, TextIO
 
 import typer
 from rich.progress import Progress
@@ -19,11 +20,10 @@ from rich.text import Text
 
 from afa import PatternError, Place, RecordError, load_patterns
 from afa.document import read_speculation
-from afa.engine import Engine
+from afa.engine import LIMITS, Engine
 from afa.pattern import Pattern
 from afa.reading import Fault
 from afa.records import Change, MatchChange
-from afa.reference import Step
 from afa.tape import MAX_RECORD_BYTES, Tape, TapeLine
 from arcfleet.cli.match_table import print_changes, print_matches
 from arcfleet.cli.output import (
@@ -38,14 +38,7 @@ from arcfleet.cli.output import (
     write_json,
 )
 
-_PROGRESS_EVERY_LINES = 256
-_ENGINE_LIMITS = (
-    "max_partial_matches_per_key",
-    "max_bytes_per_key",
-    "max_events_per_key",
-    "max_keys",
-    "max_program_arcs",
-)
+_BATCH_LINES = 1024
 
 
 class Emit(StrEnum):
@@ -96,9 +89,11 @@ def replay(  # noqa: PLR0917 - the flags of the contract
     """
     _refuse_not_yet(plan)
     _check_late_file(late, [Path(tape), *patterns])
-    max_record_bytes = _limits(limit or [])
+    limits = _limits(limit or [])
+    max_record_bytes = limits.pop("max_record_bytes")
     loaded = [_overridden(pattern, speculation, hold, sequence) for pattern in load_patterns(*patterns)]
-    replayer = _Replayer(loaded, engine.value, Format.json if json_output else output, emit, skip_bad)
+    made = Engine(loaded, engine.value, limits=limits)
+    replayer = _Replayer(made, Format.json if json_output else output, emit, skip_bad)
     with ExitStack() as stack:
         opened, size = stack.enter_context(_open_tape(tape))
         if late:
@@ -132,19 +127,15 @@ def _refuse_not_yet(plan: str) -> None:
         raise refuse(f"--plan {plan} is not there yet; use --plan auto")
 
 
-def _limits(settings: list[str]) -> int:
-    """The largest record in bytes: the one limit that is there."""
-    max_record_bytes = MAX_RECORD_BYTES
+def _limits(settings: list[str]) -> dict[str, int]:
+    """The limits by name; that of a record's bytes is the tape's, the others are the engine's."""
+    limits = {"max_record_bytes": MAX_RECORD_BYTES}
     for setting in settings:
         name, _, number = setting.partition("=")
-        if name in _ENGINE_LIMITS:
-            raise refuse(f"--limit {name} is not there yet")
-        if name != "max_record_bytes" or not re.fullmatch("[1-9][0-9]{0,17}", number):
-            raise refuse(
-                f"--limit {setting}: write NAME=N; the limits are {', '.join(_ENGINE_LIMITS)}, max_record_bytes"
-            )
-        max_record_bytes = int(number)
-    return max_record_bytes
+        if name not in (*LIMITS, "max_record_bytes") or not re.fullmatch("[1-9][0-9]{0,17}", number):
+            raise refuse(f"--limit {setting}: write NAME=N; the limits are {', '.join(LIMITS)}, max_record_bytes")
+        limits[name] = int(number)
+    return limits
 
 
 def _overridden(pattern: Pattern, speculation: str | None, hold: Hold | None, sequence: Sequence | None) -> Pattern:
@@ -192,15 +183,8 @@ def _open_tape(tape: str) -> Iterator[tuple[BinaryIO, int | None]]:
 class _Replayer:
     """Feeds a tape to an engine and writes what comes out."""
 
-    def __init__(
-        self,
-        patterns: list[Pattern],
-        engine: Literal["native", "reference"],
-        output: Format,
-        emit: Emit,
-        skip_bad: bool,
-    ) -> None:
-        self.engine = Engine(patterns, engine)
+    def __init__(self, engine: Engine, output: Format, emit: Emit, skip_bad: bool) -> None:
+        self.engine = engine
         self.output = output
         self.emit = emit
         self.skip_bad = skip_bad
@@ -213,39 +197,65 @@ class _Replayer:
 
     def run(self, tape: Tape, progress: Progress | None) -> RecordError | None:
         """All lines, or those before the first bad one, which is returned."""
-        for count, line in enumerate(tape):
-            if progress and count % _PROGRESS_EVERY_LINES == 0:
+        # Somebody may be watching the other end of a live pipe: its lines are taken one by one.
+        most = 1 if tape.file == "<stdin>" else _BATCH_LINES
+        lines = iter(tape)
+        while batch := list(islice(lines, most)):
+            if progress:
                 progress.update(progress.task_ids[0], completed=tape.bytes_read)
-            try:
-                self._line(line)
-            except RecordError as error:
-                self.counts["bad"] += 1
-                if not self.skip_bad:
-                    return error
-                talk().print(Text(f"skipped: {error}"))  # a bare str would have its `:100:` made an emoji
+            if failure := self._feed(batch):
+                return failure
         return None
 
-    def _line(self, line: TapeLine) -> None:
-        started = time.perf_counter()
-        try:
-            step = self.engine.feed_line(line)
-        finally:
-            self.seconds += time.perf_counter() - started
-        self._write(step, line)
+    def _feed(self, batch: list[TapeLine]) -> RecordError | None:
+        """Lines together, those that are too long apart: they have no content."""
+        begin = 0
+        for end in [index for index, line in enumerate(batch) if line.too_long] + [len(batch)]:
+            if failure := self._feed_whole(batch[begin:end]) or self._refuse(batch[end : end + 1]):
+                return failure
+            begin = end + 1
+        return None
 
-    def _write(self, step: Step, line: TapeLine) -> None:
-        if step.late and self.late_file:
-            entry = json.dumps({"line": line.number, "reason": step.late}, ensure_ascii=False)
-            record = line.raw.decode().strip()  # as it came: numbers outside our range survive
+    def _feed_whole(self, lines: list[TapeLine]) -> RecordError | None:
+        started = time.perf_counter()
+        told = self.engine.feed_lines(lines)
+        self.seconds += time.perf_counter() - started
+        bad = told.bad if self.skip_bad else told.bad[:1]
+        # What came after the line that ends it all is not told.
+        end = len(lines) if self.skip_bad or not bad else bad[0][0]
+        self._write([change for index, change in told.told if index < end])
+        self._write_late(lines, [(index, reason) for index, reason in told.late if index < end])
+        for index, reason in bad:
+            if failure := self._refuse([lines[index]], reason):
+                return failure
+        if told.told and lines and lines[0].file == "<stdin>":
+            sys.stdout.flush()
+        return None
+
+    def _refuse(self, lines: list[TapeLine], reason: str = "") -> RecordError | None:
+        """The error of a bad line, unless it is to be skipped."""
+        for line in lines:
+            self.counts["bad"] += 1
+            error = line.why_bad(reason)
+            if not self.skip_bad:
+                return error
+            talk().print(Text(f"skipped: {error}"))  # a bare str would have its `:100:` made an emoji
+        return None
+
+    def _write_late(self, lines: list[TapeLine], late: list[tuple[int, str]]) -> None:
+        for index, reason in late if self.late_file else []:
+            entry = json.dumps({"line": lines[index].number, "reason": reason}, ensure_ascii=False)
+            record = lines[index].raw.decode().strip()  # as it came: numbers outside our range survive
+            assert self.late_file
             self.late_file.write(f'{entry[:-1]}, "record": {record}}}\n')
-        for change in step.changes:
+
+    def _write(self, changes: list[Change]) -> None:
+        for change in changes:
             self._count(change)
             if self.emit is Emit.changes and self.output is Format.json:
                 write_json(change.as_json())
             elif self.emit is Emit.changes:
                 self.log.append(change)
-        if step.changes and line.file == "<stdin>":
-            sys.stdout.flush()  # somebody may be watching the other end of a live pipe
 
     def _count(self, change: Change) -> None:
         if not isinstance(change, MatchChange):
@@ -272,4 +282,4 @@ class _Replayer:
     def stats(self) -> dict[str, Any]:
         counted = self.engine.stats()
         speed = round(counted["events"] / self.seconds) if self.seconds else 0
-        return {"events": 0, **self.counts, **counted, "degraded_keys": 0, "events_per_second": speed}
+        return {"events": 0, **self.counts, **counted, "events_per_second": speed}

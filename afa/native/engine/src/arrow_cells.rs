@@ -190,11 +190,10 @@ impl Cells {
             {
                 return None;
             }
-            Self::Foreign(_) => Data::OutOfRange,
             Self::Bools(bits, _) => Data::Bool(bits.value(row)),
             Self::Ints(numbers, _, _) => Data::Int(numbers[row]),
             Self::Floats(numbers, _) if numbers[row].is_finite() => Data::Float(numbers[row]),
-            Self::Floats(_, _) => Data::OutOfRange,
+            Self::Foreign(_) | Self::Floats(..) => Data::OutOfRange,
             Self::Lists(spans, items, _) => Data::List(
                 spans
                     .of(row)

@@ -235,6 +235,18 @@ impl ArrowRows {
         &self.batch.times[self.offset..self.offset + self.length]
     }
 
+    /// The same, to be kept without the other columns.
+    #[must_use]
+    pub fn time_buffer(&self) -> ScalarBuffer<i64> {
+        self.batch.times.slice(self.offset, self.length)
+    }
+
+    /// The ids and where they begin, to be kept without the other columns.
+    #[must_use]
+    pub fn ids(&self) -> Option<(Texts, usize)> {
+        self.batch.ids.clone().map(|ids| (ids, self.offset))
+    }
+
     /// Whether a row has a time.
     #[inline]
     #[must_use]

@@ -1,8 +1,9 @@
-//! Configurations: a state and register values, interned, with their transitions remembered.
+//! Configurations, interned, and the sets of them that one start event has reached.
 //!
-//! A partial match is one word: the row of its start event and the number of its configuration. For everything that
-//! does not read the event itself, where an event *class* leads from a configuration is always the same, so it is
-//! computed once and looked up ever after, as a lazy DFA does.
+//! A *configuration* is a state and the values of all registers. All partial matches with one start event form a *set*
+//! of configurations, and that set, interned, is one number: a partial match list holds one word per start event. Where
+//! an event class leads from a set is computed once and looked up ever after, as a lazy DFA does; so merging of equal
+//! partial matches, non-determinism and epsilon arcs cost nothing while events flow.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,30 +12,46 @@ use foldhash::fast::FixedState;
 
 use crate::value::Value;
 
-/// A partial match: row of the start event in the upper half, configuration (with `FINAL`) in the lower.
-pub type PartialMatch = u64;
+/// The partial matches of one start event: its row in the upper half, their set's code in the lower.
+pub type Word = u64;
+/// The number of a set, with `FINAL` if one of its configurations is in a final state.
+pub type Code = u32;
 
-/// Marks a configuration whose state is final, so that lists can be scanned for matches without a look-up.
-pub const FINAL: u32 = 1 << 31;
+/// Nothing is left: the empty set.
+pub const DEAD: Code = 0;
+/// Marks the code of a set with a final configuration.
+pub const FINAL: Code = 1 << 31;
+/// In the table of transitions: look closer, nothing to be copied stands here.
+pub const SLOW: Code = 1 << 30;
+/// In the table of transitions: not computed yet.
+pub const UNKNOWN: Code = SLOW | (SLOW - 1);
 
-/// The start row of a partial match.
+const FIRST_STRIDE: usize = 64;
+
+/// The start row of a word.
 #[must_use]
 #[allow(clippy::cast_possible_truncation)]
-pub fn start_row(partial: PartialMatch) -> u32 {
-    (partial >> 32) as u32
+pub fn start_row(word: Word) -> u32 {
+    (word >> 32) as u32
 }
 
-/// The configuration of a partial match, with its mark.
+/// The code of a word.
 #[must_use]
 #[allow(clippy::cast_possible_truncation)]
-pub fn marked(partial: PartialMatch) -> u32 {
-    partial as u32
+pub fn code_of(word: Word) -> Code {
+    word as u32
 }
 
 /// Puts the two halves together.
 #[must_use]
-pub fn partial_match(row: u32, marked: u32) -> PartialMatch {
-    u64::from(row) << 32 | u64::from(marked)
+pub fn word(row: u32, code: Code) -> Word {
+    u64::from(row) << 32 | u64::from(code)
+}
+
+/// The number of a set without its mark.
+#[must_use]
+pub fn unmarked(code: Code) -> usize {
+    (code & !FINAL) as usize
 }
 
 /// A state and the values of all registers, in order of names.
@@ -46,139 +63,241 @@ pub struct Configuration {
     pub registers: Arc<[Value]>,
 }
 
-/// Where a class leads from a configuration.
+/// What one start event has reached.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Set {
+    /// Numbers of configurations, sorted.
+    pub members: Arc<[u32]>,
+    /// How many events were consumed; counted only for windows in events, else 0.
+    pub consumed: u64,
+}
+
+/// Where a class leads from a set when that depends on the event itself.
 #[derive(Clone, Debug)]
-pub enum Transition {
-    /// Nowhere.
-    None,
-    /// To exactly one configuration.
-    One(u32),
-    /// To several, sorted.
-    Several(Arc<[u32]>),
-    /// To these, and through bodies that have to look at the event.
-    Dynamic(Arc<[u32]>, Arc<[u32]>),
+pub struct Conditional {
+    /// What is reached in any case, not yet closed under epsilon arcs.
+    pub certain: Arc<[u32]>,
+    /// Configurations and bodies that have to look at the event.
+    pub open: Arc<[(u32, u32)]>,
+    /// Whether the bodies only decide by the event, and do not compute from it.
+    pub decides_only: bool,
+    /// What each outcome of the decisions leads to, as far as it was seen.
+    pub outcomes: Vec<(u64, Code)>,
 }
 
-/// All configurations of a pattern that are in use, and the transitions found so far.
-#[derive(Debug, Default)]
-pub struct Configurations {
-    known: Vec<Option<Configuration>>,
-    numbers: HashMap<Configuration, u32, FixedState>,
+/// Interned things: numbers of what went are given out again.
+#[derive(Debug)]
+struct Interned<T> {
+    known: Vec<Option<T>>,
+    numbers: HashMap<T, u32, FixedState>,
     free: Vec<u32>,
-    /// Per class and configuration a code, 0 where the transition is not known yet.
-    memo: Vec<Vec<u64>>,
-    others: Vec<Transition>,
 }
 
-/// Codes of the memo: the kind in the upper half, the marked configuration or index in the lower.
-const KIND_ONE: u64 = 1 << 32;
-const KIND_NONE: u64 = 2 << 32;
-const KIND_OTHER: u64 = 3 << 32;
+impl<T> Default for Interned<T> {
+    fn default() -> Self {
+        Self {
+            known: Vec::new(),
+            numbers: HashMap::default(),
+            free: Vec::new(),
+        }
+    }
+}
 
-impl Configurations {
-    /// The number of a configuration (not yet marked).
-    ///
-    /// # Panics
-    /// If there are more than 2^31 of them at once.
-    pub fn number(&mut self, configuration: Configuration) -> u32 {
-        if let Some(number) = self.numbers.get(&configuration) {
+impl<T: Clone + Eq + std::hash::Hash> Interned<T> {
+    fn number(&mut self, thing: T) -> u32 {
+        if let Some(number) = self.numbers.get(&thing) {
             return *number;
         }
         let number = self.free.pop().unwrap_or_else(|| {
             self.known.push(None);
-            u32::try_from(self.known.len() - 1).expect("configurations fit in 31 bits")
+            u32::try_from(self.known.len() - 1).expect("fewer than 2^32 at once")
         });
-        assert!(number < FINAL, "configurations fit in 31 bits");
-        self.known[number as usize] = Some(configuration.clone());
-        self.numbers.insert(configuration, number);
+        self.known[number as usize] = Some(thing.clone());
+        self.numbers.insert(thing, number);
         number
     }
 
-    /// The configuration of a number, with or without its mark.
-    ///
-    /// # Panics
-    /// If it is not in use.
-    #[must_use]
-    pub fn get(&self, number: u32) -> &Configuration {
-        self.known[(number & !FINAL) as usize]
-            .as_ref()
-            .expect("a configuration in use")
+    fn get(&self, number: usize) -> &T {
+        self.known[number].as_ref().expect("in use")
     }
 
-    /// How many are in use.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.numbers.len()
-    }
-
-    /// Whether none is in use.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.numbers.is_empty()
-    }
-
-    /// The remembered transition, if it is to nowhere or to one configuration (marked); `Err(None)`: not yet known.
-    ///
-    /// # Errors
-    /// If it is not one of these two.
-    #[inline]
-    pub fn quick(&self, class: u32, configuration: u32) -> Result<Option<u32>, Option<&Transition>> {
-        let code = self
-            .memo
-            .get(class as usize)
-            .and_then(|row| row.get((configuration & !FINAL) as usize));
-        let code = code.copied().unwrap_or(0);
-        #[allow(clippy::cast_possible_truncation)]
-        let low = code as u32;
-        match code & !0xFFFF_FFFF {
-            KIND_ONE => Ok(Some(low)),
-            KIND_NONE => Ok(None),
-            KIND_OTHER => Err(Some(&self.others[low as usize])),
-            _ => Err(None),
-        }
-    }
-
-    /// Remembers a transition.
-    ///
-    /// # Panics
-    /// If there are more than 2^32 transitions to several configurations.
-    pub fn remember(&mut self, class: u32, configuration: u32, transition: Transition) {
-        let code = match transition {
-            Transition::None => KIND_NONE,
-            Transition::One(marked) => KIND_ONE | u64::from(marked),
-            other => {
-                self.others.push(other);
-                KIND_OTHER | u64::from(u32::try_from(self.others.len() - 1).expect("fewer transitions"))
-            }
-        };
-        let class = class as usize;
-        if self.memo.len() <= class {
-            self.memo.resize_with(class + 1, Vec::new);
-        }
-        let row = &mut self.memo[class];
-        let at = (configuration & !FINAL) as usize;
-        if row.len() <= at {
-            row.resize((at + 1).next_power_of_two(), 0);
-        }
-        row[at] = code;
-    }
-
-    /// Forgets all configurations but those in use (by number), and all transitions.
-    pub fn sweep(&mut self, in_use: &[bool]) {
+    fn sweep(&mut self, in_use: &[bool]) {
         for (number, known) in self.known.iter_mut().enumerate() {
             if !in_use.get(number).copied().unwrap_or(false)
-                && let Some(configuration) = known.take()
+                && let Some(thing) = known.take()
             {
-                self.numbers.remove(&configuration);
-                #[allow(clippy::cast_possible_truncation)]
+                self.numbers.remove(&thing);
+                #[allow(clippy::cast_possible_truncation)] // it was a u32 when it was given out
                 self.free.push(number as u32);
             }
         }
     }
+}
+
+/// All configurations and sets of a pattern that are in use, and the transitions found so far.
+#[derive(Debug)]
+pub struct Sets {
+    configurations: Interned<Configuration>,
+    sets: Interned<Set>,
+    /// Per class and set the code that it leads to, or a code with `SLOW`.
+    table: Vec<Code>,
+    stride: usize,
+    conditionals: Vec<Conditional>,
+}
+
+impl Default for Sets {
+    fn default() -> Self {
+        let mut sets = Self {
+            configurations: Interned::default(),
+            sets: Interned::default(),
+            table: Vec::new(),
+            stride: FIRST_STRIDE,
+            conditionals: Vec::new(),
+        };
+        let empty = sets.sets.number(Set {
+            members: Arc::new([]),
+            consumed: 0,
+        });
+        debug_assert_eq!(empty, DEAD);
+        sets
+    }
+}
+
+impl Sets {
+    /// The number of a configuration.
+    pub fn configuration_number(&mut self, configuration: Configuration) -> u32 {
+        self.configurations.number(configuration)
+    }
+
+    /// The configuration of a number.
+    #[must_use]
+    pub fn configuration(&self, number: u32) -> &Configuration {
+        self.configurations.get(number as usize)
+    }
+
+    /// The number of a set: its members sorted, each once. None is `DEAD`, whatever was consumed.
+    ///
+    /// # Panics
+    /// If there are more than 2^30 sets at once.
+    pub fn set_number(&mut self, mut members: Vec<u32>, consumed: u64) -> u32 {
+        if members.is_empty() {
+            return DEAD;
+        }
+        members.sort_unstable();
+        members.dedup();
+        let number = self.sets.number(Set {
+            members: members.into(),
+            consumed,
+        });
+        assert!(number < SLOW - 1, "fewer than 2^30 sets at once");
+        number
+    }
+
+    /// The set of a code.
+    #[must_use]
+    pub fn set(&self, code: Code) -> &Set {
+        self.sets.get(unmarked(code))
+    }
+
+    /// How many partial matches a code stands for.
+    #[must_use]
+    pub fn size(&self, code: Code) -> usize {
+        if code == DEAD { 0 } else { self.set(code).members.len() }
+    }
+
+    /// How many sets and configurations are in use.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.sets.numbers.len() + self.configurations.numbers.len()
+    }
+
+    /// Whether there are none; there is always the empty set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// The transitions of one class, by set number; sets beyond its end are unknown.
+    #[must_use]
+    pub fn row(&self, class: u32) -> &[Code] {
+        let begin = class as usize * self.stride;
+        self.table.get(begin..begin + self.stride).unwrap_or(&[])
+    }
+
+    /// The remembered transition of a class from a set, or a code with `SLOW`.
+    #[must_use]
+    #[inline]
+    pub fn transition(&self, class: u32, set: usize) -> Code {
+        if set >= self.stride {
+            return UNKNOWN;
+        }
+        self.table
+            .get(class as usize * self.stride + set)
+            .copied()
+            .unwrap_or(UNKNOWN)
+    }
+
+    /// Remembers a transition.
+    pub fn remember(&mut self, class: u32, set: usize, code: Code) {
+        if set >= self.stride {
+            self.widen(set);
+        }
+        let at = class as usize * self.stride + set;
+        if at >= self.table.len() {
+            self.table.resize((class as usize + 1) * self.stride, UNKNOWN);
+        }
+        self.table[at] = code;
+    }
+
+    fn widen(&mut self, set: usize) {
+        let wider = (set + 1).next_power_of_two();
+        let classes = self.table.len() / self.stride;
+        let mut table = vec![UNKNOWN; classes * wider];
+        for class in 0..classes {
+            let row = &self.table[class * self.stride..(class + 1) * self.stride];
+            table[class * wider..class * wider + self.stride].copy_from_slice(row);
+        }
+        (self.table, self.stride) = (table, wider);
+    }
+
+    /// Remembers a transition that depends on the event; the answer is its code.
+    ///
+    /// # Panics
+    /// If there are more than 2^30 of them at once.
+    pub fn remember_conditional(&mut self, class: u32, set: usize, conditional: Conditional) -> Code {
+        self.conditionals.push(conditional);
+        let index = u32::try_from(self.conditionals.len() - 1).expect("fewer than 2^30 at once");
+        assert!(index < SLOW - 1, "fewer than 2^30 at once");
+        self.remember(class, set, SLOW | index);
+        SLOW | index
+    }
+
+    /// The conditional transition of a code with `SLOW` that is not `UNKNOWN`.
+    pub fn conditional(&mut self, code: Code) -> &mut Conditional {
+        &mut self.conditionals[(code & !SLOW) as usize]
+    }
+
+    /// Forgets all sets but those in use (by number), the configurations that only they had, and all transitions.
+    pub fn sweep(&mut self, in_use: &mut Vec<bool>) {
+        if in_use.is_empty() {
+            in_use.push(true);
+        }
+        in_use[DEAD as usize] = true;
+        self.sets.sweep(in_use);
+        let mut configurations = vec![false; self.configurations.known.len()];
+        for set in self.sets.known.iter().flatten() {
+            set.members
+                .iter()
+                .for_each(|member| configurations[*member as usize] = true);
+        }
+        self.configurations.sweep(&configurations);
+        self.forget_transitions();
+    }
 
     /// Forgets what classes lead to: they may mean something else now.
     pub fn forget_transitions(&mut self) {
-        self.memo.clear();
-        self.others.clear();
+        self.table = Vec::new();
+        self.conditionals.clear();
+        self.stride = self.sets.known.len().next_power_of_two().max(FIRST_STRIDE);
     }
 }

@@ -1,21 +1,24 @@
 //! The engine: records in, changes out. What a match is, is decided by the sets of events and arcs alone.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 
-use crate::change::Change;
-use crate::configuration::{marked, start_row};
-use crate::event::Event;
-use crate::expression::{EventView, Node};
-use crate::key::Key;
-use crate::pattern::Window;
-use crate::program::Program;
-use crate::propagate::{Differences, Found, Propagation, Scratch};
+use crate::arc_book::ArcBook;
+use crate::change_table::ChangeTable;
+use crate::domain::Domain;
+use crate::event::{Id, IdRef};
+use crate::found::Findings;
+use crate::key::{Key, Tomb};
+use crate::limits::Limits;
+use crate::linear::LinearScratch;
+use crate::matcher::Matcher;
+use crate::program::{Program, Shared};
 use crate::rows::Rows;
-use crate::spine::{Cell, Place, UNRELEASED, UNSEEN};
-use crate::value::Value;
+use crate::scan::{Codec, Mapping, Scanner};
+use crate::spine::Place;
+use crate::walk::Plan;
 
 /// What has been counted since the engine began.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,134 +33,157 @@ pub struct Counters {
     pub idle_retractions: u64,
     /// Events that a pattern does not see because its key field differs.
     pub unseen: u64,
-    /// Partial matches that end at the last event of their key, over all keys.
-    pub partial_matches: usize,
-    /// The most of them that there ever were.
+    /// The most partial matches that keys with new events had together.
     pub peak_partial_matches: usize,
+    /// Keys that a limit has degraded.
+    pub degraded_keys: u64,
+    /// Records of new keys that `max_keys` refused.
+    pub refused_keys: u64,
 }
 
-/// What one record led to.
-#[derive(Debug, Default)]
-pub struct Outcome {
-    /// Retractions, then inserts, in order.
-    pub changes: Vec<Change>,
-    /// The punctuation that every pattern emits after them, if it rose.
-    pub punctuation: Option<i64>,
-    /// Why the record came too late, if it did.
-    pub late: Option<String>,
+/// What a retraction names.
+#[derive(Clone, Copy, Debug)]
+pub struct Retraction<'a> {
+    /// Event time.
+    pub ts: i64,
+    /// The event's id.
+    pub id: IdRef<'a>,
+    /// Its revision.
+    pub rev: i64,
+    /// The sequence number, if it carries one.
+    pub seq: Option<i64>,
 }
 
-pub(crate) struct Predicated {
-    pub(crate) condition: Node,
-    pub(crate) text: Arc<str>,
-    pub(crate) ts: i64,
-}
+/// The scanner of records that come from outside.
+pub(crate) const SOURCE: usize = 0;
+/// The scanner of records that a snapshot brings back.
+pub(crate) const RESTORED: usize = 1;
 
 /// Patterns and the state of all keys.
 pub struct Engine {
     /// The patterns, in order of names.
     pub programs: Vec<Program>,
+    /// Their arcs as the second input sees them.
+    pub books: Vec<ArcBook>,
     /// Counted so far.
     pub counters: Counters,
+    /// The limits.
+    pub limits: Limits,
+    /// What was said since the last `take_changes`.
+    pub(crate) table: ChangeTable,
+    pub(crate) telling: crate::telling::Telling,
+    pub(crate) shared: Shared,
+    pub(crate) rows: Rows,
+    /// Patterns that keep lists, by lane.
+    pub(crate) lanes: Vec<usize>,
+    /// Patterns that are linear.
+    pub(crate) linear: Vec<usize>,
     pub(crate) numbers: HashMap<Arc<str>, usize, FixedState>,
     pub(crate) keys: Vec<Option<Box<Key>>>,
     pub(crate) free_keys: Vec<usize>,
-    pub(crate) rows: Rows,
-    pub(crate) event_punctuation: Option<i64>,
+    pub(crate) domains: Vec<Domain>,
     pub(crate) arc_punctuation: Option<i64>,
-    pub(crate) effective_punctuation: Option<i64>,
-    pub(crate) predicated: Vec<Predicated>,
-    pub(crate) held: Vec<BTreeMap<(i64, [u8; 16]), Change>>,
-    scratch: Scratch,
-    pub(crate) rows_after_sweep: usize,
-    pub(crate) configurations_after_sweep: usize,
+    /// Lives of arcs that their book does not tell.
+    pub(crate) asked_lives: HashMap<(usize, Box<str>), crate::epochs::Life, FixedState>,
+    /// The greatest time of any stored event.
+    pub(crate) newest: Option<i64>,
+    /// The chunk that raw records are added to.
+    pub(crate) open: Option<usize>,
+    pub(crate) findings: Findings,
+    pub(crate) scratch: LinearScratch,
+    pub(crate) sets_after_sweep: usize,
+    pub(crate) chunks_after_sweep: usize,
+    pub(crate) live_partial_matches: usize,
 }
 
 impl Engine {
-    /// An engine for these patterns.
+    /// An engine for these patterns, which have no arcs yet; raw records are read by this mapping.
     #[must_use]
-    pub fn new(mut programs: Vec<Program>) -> Self {
+    pub fn new(mut programs: Vec<Program>, shared: Shared, mapping: Mapping, limits: Limits) -> Self {
         programs.sort_by(|a, b| a.name.cmp(&b.name));
-        Self {
-            held: programs.iter().map(|_| BTreeMap::new()).collect(),
-            programs,
+        let mut engine = Self {
+            books: programs.iter().map(|_| ArcBook::default()).collect(),
             counters: Counters::default(),
+            limits,
+            table: ChangeTable::new(crate::telling::faces(&programs)),
+            telling: crate::telling::Telling::default(),
+            shared,
+            rows: Rows::default(),
+            lanes: Vec::new(),
+            linear: Vec::new(),
             numbers: HashMap::default(),
             keys: Vec::new(),
             free_keys: Vec::new(),
-            rows: Rows::default(),
-            event_punctuation: None,
+            domains: vec![Domain::new(0, programs.len())],
             arc_punctuation: None,
-            effective_punctuation: None,
-            predicated: Vec::new(),
-            scratch: Scratch::default(),
-            rows_after_sweep: 1024,
-            configurations_after_sweep: 4096,
+            asked_lives: HashMap::default(),
+            newest: None,
+            open: None,
+            findings: Findings::default(),
+            scratch: LinearScratch::default(),
+            sets_after_sweep: 4096,
+            chunks_after_sweep: 64,
+            live_partial_matches: 0,
+            programs,
+        };
+        engine.rows.scanners = vec![
+            Scanner::new(mapping, &[]),
+            Scanner::new(Mapping::tape(Codec::Msgpack), &[]),
+        ];
+        for (number, program) in engine.programs.iter_mut().enumerate() {
+            program.max_set_size = limits.max_partial_matches_per_key;
+            if program.chain.is_empty() {
+                engine.lanes.push(number);
+            } else {
+                engine.linear.push(number);
+            }
+            let fields = program.fields();
+            engine.rows.add_fields(&fields);
         }
+        engine
     }
 
-    /// The bound below which an arc record is late.
-    #[must_use]
-    pub fn arc_bound(&self) -> Option<i64> {
-        self.arc_punctuation.max(self.effective_punctuation)
+    /// What was said since the last time.
+    pub fn take_changes(&mut self) -> ChangeTable {
+        self.telling.forget();
+        let empty = ChangeTable::new(self.table.patterns.clone());
+        std::mem::replace(&mut self.table, empty)
     }
 
-    /// The names of the keys that have state.
-    #[must_use]
-    pub fn key_names(&self) -> Vec<Arc<str>> {
-        let mut names: Vec<_> = self.keys.iter().flatten().map(|key| key.name.clone()).collect();
+    /// The names of the keys that have state, in order.
+    pub fn key_names(&mut self) -> Vec<String> {
+        self.clean_all();
+        let mut names: Vec<String> = self.keys.iter().flatten().map(|key| key.name.to_string()).collect();
         names.sort_unstable();
         names
     }
 
-    /// Takes an insert, revision or retraction.
-    ///
-    /// # Panics
-    /// Never: the key that it names is in use.
-    pub fn feed(&mut self, event: Event) -> Outcome {
-        self.counters.events += 1;
-        if let Some(reason) = self.why_late(&event) {
-            self.counters.late += 1;
-            return Outcome {
-                late: Some(reason),
-                ..Outcome::default()
-            };
-        }
-        let number = self.key_number(&event.key);
-        let mut key = self.keys[number].take().expect("a key in use");
-        let mut differences = Differences::default();
-        if event.retracts {
-            self.retract(&mut key, event, &mut differences);
-        } else {
-            self.insert(&mut key, event, &mut differences);
-        }
-        let changes = self.deliver(&key.name, differences);
-        self.keys[number] = Some(key);
-        Outcome {
-            changes,
-            ..Outcome::default()
-        }
+    /// Unknown fences and failed transfers, and evaluations, of predicates and all patterns.
+    #[must_use]
+    pub fn evaluations(&self) -> (u64, u64) {
+        let predicates = &self.shared.predicates;
+        let start = (predicates.unknown, predicates.evaluations);
+        self.programs.iter().fold(start, |(errors, evaluations), program| {
+            (errors + program.errors, evaluations + program.evaluations)
+        })
     }
 
-    fn why_late(&self, event: &Event) -> Option<String> {
-        if let Some(bound) = self.event_punctuation.filter(|bound| event.ts < *bound) {
-            return Some(format!("ts {} is below the punctuation {bound}", event.ts));
-        }
-        let late = self.predicated.iter().find(|known| {
-            let certain = event.retracts || event.rev > 0;
-            event.ts < known.ts && (certain || known.condition.evaluate(Some(event), &[]).as_truth() == Some(true))
-        })?;
-        Some(format!(
-            "ts {} is below the punctuation {} when {}",
-            event.ts, late.ts, late.text
-        ))
+    /// A pattern and what all share, to bring in a new body.
+    pub fn program_and_shared(&mut self, pattern: usize) -> (&mut Program, &mut Shared) {
+        (&mut self.programs[pattern], &mut self.shared)
     }
 
-    fn key_number(&mut self, name: &Arc<str>) -> usize {
+    /// The number of a key, made if there is none; none if there are too many.
+    pub(crate) fn key_number(&mut self, name: &str, domain: usize) -> Option<usize> {
         if let Some(number) = self.numbers.get(name) {
-            return *number;
+            return Some(*number);
         }
-        let key = Some(Box::new(Key::new(name.clone(), self.programs.len())));
+        if self.numbers.len() >= self.limits.max_keys {
+            self.counters.refused_keys += 1;
+            return None;
+        }
+        let name: Arc<str> = name.into();
+        let key = Some(Box::new(Key::new(name.clone(), domain, self.lanes.len())));
         let number = if let Some(number) = self.free_keys.pop() {
             self.keys[number] = key;
             number
@@ -165,266 +191,220 @@ impl Engine {
             self.keys.push(key);
             self.keys.len() - 1
         };
-        self.numbers.insert(name.clone(), number);
-        number
+        self.numbers.insert(name, number);
+        Some(number)
     }
 
-    fn insert(&mut self, key: &mut Key, event: Event, differences: &mut Differences) {
-        let newest = key.spine.last_ts().is_none_or(|last| last < event.ts);
-        let known = if newest {
+    /// The matcher for keys of a partition.
+    pub(crate) fn matcher(&mut self, domain: usize) -> Matcher<'_> {
+        Matcher {
+            programs: &mut self.programs,
+            shared: &mut self.shared,
+            rows: &mut self.rows,
+            lanes: &self.lanes,
+            linear: &self.linear,
+            scratch: &mut self.scratch,
+            punctuation: self.domains[domain].effective,
+            max_partial_matches: self.limits.max_partial_matches_per_key,
+            findings: &mut self.findings,
+        }
+    }
+
+    /// Takes a key out to work on it.
+    pub(crate) fn take_key(&mut self, number: usize) -> Box<Key> {
+        self.keys[number].take().expect("a key in use")
+    }
+
+    /// Puts it back.
+    pub(crate) fn put_key(&mut self, number: usize, mut key: Box<Key>) {
+        if !key.queued {
+            key.queued = true;
+            self.domains[key.domain].queue.push_back(number);
+        }
+        self.keys[number] = Some(key);
+    }
+
+    /// Takes rows that come after all that their key has, in order.
+    pub(crate) fn append(&mut self, number: usize, rows: &[u32], first_record: Option<u32>) {
+        let mut key = self.take_key(number);
+        let was_degraded = key.degraded;
+        let before = live(&key);
+        self.matcher(key.domain).append(&mut key, rows, first_record);
+        self.newest = self.newest.max(key.spine.last_ts());
+        self.after(&mut key, before, was_degraded);
+        self.put_key(number, key);
+    }
+
+    /// Counts, limits and tells after a key was worked on.
+    pub(crate) fn after(&mut self, key: &mut Key, before: usize, was_degraded: bool) {
+        self.live_partial_matches = self.live_partial_matches + live(key) - before;
+        self.counters.peak_partial_matches = self.counters.peak_partial_matches.max(self.live_partial_matches);
+        self.keep_limits(key);
+        self.counters.degraded_keys += u64::from(key.degraded && !was_degraded);
+        if !self.findings.list.is_empty() {
+            self.tell(key);
+        }
+    }
+
+    /// Takes one insert or revision, wherever it belongs.
+    pub(crate) fn insert(&mut self, number: usize, row: u32) {
+        let mut key = self.take_key(number);
+        let was_degraded = key.degraded;
+        let before = live(&key);
+        let ts = self.rows.ts(row);
+        let known = if key.spine.last_ts().is_none_or(|last| last < ts) {
             None
         } else {
-            key.find(&self.rows, event.ts, &event.id)
+            key.find(&self.rows, ts, self.rows.id(row))
         };
         if let Some(place) = known {
-            return self.revise(key, place, event, differences);
+            self.revise(&mut key, place, row);
+        } else if key.tombs.is_empty() || self.outranks_tomb(&mut key, row) {
+            self.place(&mut key, row);
         }
-        let identity = (event.ts, event.id.clone());
-        let row = match key.tombs.get(&identity).copied() {
-            Some(row) => {
-                self.remember_seq(row, event.seq);
-                if event.rev <= self.rows.event(row).rev {
-                    return self.after_tomb_change(key, differences);
-                }
-                key.tombs.remove(&identity);
-                self.replace(row, event);
-                row
-            }
-            None => self.rows.add(event),
+        self.newest = self.newest.max(key.spine.last_ts());
+        self.after(&mut key, before, was_degraded);
+        self.put_key(number, key);
+    }
+
+    /// Puts a row where it belongs; no entry has its identity.
+    fn place(&mut self, key: &mut Key, row: u32) {
+        let domain = key.domain;
+        let hides = self.hides(row);
+        let is_last = key.spine.place_of(&self.rows, row).is_none();
+        let mut matcher = self.matcher(domain);
+        if is_last && !hides {
+            matcher.append(key, &[row], None);
+        } else {
+            let plan = Plan {
+                inserts: vec![row],
+                relinks: hides,
+                ..Plan::default()
+            };
+            matcher.apply(key, &plan);
+        }
+    }
+
+    /// Whether a row is unseen by a pattern with AFA+O, so that its sequence number fills gaps.
+    pub(crate) fn hides(&self, row: u32) -> bool {
+        self.lanes.iter().any(|pattern| {
+            let program = &self.programs[*pattern];
+            program.gap_free && program.key_field.is_some() && self.rows.class(*pattern, row) == crate::program::UNSEEN
+        })
+    }
+
+    fn any_gap_free(&self) -> bool {
+        self.programs.iter().any(|program| program.gap_free)
+    }
+
+    /// Whether an insert wins against the retraction of its identity, if there is one, which is then forgotten.
+    fn outranks_tomb(&mut self, key: &mut Key, row: u32) -> bool {
+        let identity = (self.rows.ts(row), self.rows.id(row).owned());
+        let Some(tomb) = key.tombs.get_mut(&identity) else {
+            return true;
         };
-        let place = self.place(key, row);
-        self.settle(key, Some(place), differences);
+        if self.rows.rev(row) <= tomb.rev {
+            tomb.remember_seq(self.rows.seq(row));
+            self.relink(key);
+            return false;
+        }
+        for seq in key.tombs.remove(&identity).map(|tomb| tomb.seqs).unwrap_or_default() {
+            self.rows.remember_seq(row, Some(seq));
+        }
+        if self.any_gap_free() {
+            // What the retraction filled may be a gap again.
+            self.relink(key);
+        }
+        true
+    }
+
+    /// Sequence numbers came or went that belong to no entry.
+    fn relink(&mut self, key: &mut Key) {
+        if self.any_gap_free() {
+            let plan = Plan {
+                relinks: true,
+                ..Plan::default()
+            };
+            self.matcher(key.domain).apply(key, &plan);
+        }
     }
 
     /// An insert for an identity that is there: the greater rank stays.
-    fn revise(&mut self, key: &mut Key, place: Place, event: Event, differences: &mut Differences) {
-        let row = key.spine.row(place);
-        let old = self.rows.event(row);
-        // Without a number and number 0 have the same bytes, but are not the same to AFA+O: the number wins.
-        let before = (old.canonical_bytes(), old.seq.is_some());
-        let after = (event.canonical_bytes(), event.seq.is_some());
-        self.counters.conflicts += u64::from(old.rev == event.rev && before != after);
-        if (event.rev, after) <= (old.rev, before) {
-            return self.remember_seq(row, event.seq);
+    fn revise(&mut self, key: &mut Key, place: Place, row: u32) {
+        let old = key.spine.row(place);
+        let (before, after) = (self.rows.rank(old), self.rows.rank(row));
+        self.counters.conflicts += u64::from(before.0 == after.0 && before != after);
+        if after <= before {
+            return self.rows.remember_seq(old, self.rows.seq(row));
         }
-        self.take_out(key, place, differences);
-        self.replace(row, event);
-        self.place(key, row);
-        self.settle(key, None, differences);
-    }
-
-    fn retract(&mut self, key: &mut Key, event: Event, differences: &mut Differences) {
-        let identity = (event.ts, event.id.clone());
-        if let Some(place) = key.find(&self.rows, event.ts, &event.id) {
-            let row = key.spine.row(place);
-            if event.rev < self.rows.event(row).rev {
-                self.counters.idle_retractions += 1;
-                return self.remember_seq(row, event.seq);
-            }
-            self.take_out(key, place, differences);
-            self.replace(row, event);
-            key.tombs.insert(identity, row);
-            return self.settle(key, None, differences);
+        for seq in self.rows.seqs(old) {
+            self.rows.remember_seq(row, Some(seq));
         }
-        if let Some(row) = key.tombs.get(&identity).copied() {
-            if event.rev > self.rows.event(row).rev {
-                self.replace(row, event);
-            } else {
-                self.remember_seq(row, event.seq);
-            }
-        } else {
-            let row = self.rows.add(event);
-            key.tombs.insert(identity, row);
-        }
-        self.after_tomb_change(key, differences);
-    }
-
-    /// Puts another winner into a row; the number stays, so that what depends on it can be compared.
-    fn replace(&mut self, row: u32, event: Event) {
-        let old = self.rows.event(row).seq;
-        self.rows.get_mut(row).event = event;
-        self.remember_seq(row, old);
-    }
-
-    fn remember_seq(&mut self, row: u32, seq: Option<i64>) {
-        let Some(seq) = seq else { return };
-        let row = self.rows.get_mut(row);
-        if row.event.seq != Some(seq) && !row.other_seqs.contains(&seq) {
-            row.other_seqs.push(seq);
-        }
-    }
-
-    fn after_tomb_change(&mut self, key: &mut Key, differences: &mut Differences) {
-        if self.programs.iter().any(|program| program.gap_free) {
-            self.settle(key, None, differences);
-        }
-    }
-
-    /// Puts a row's event where it belongs in the order of its key.
-    fn place(&mut self, key: &mut Key, row: u32) -> Place {
-        let event = self.rows.event(row);
-        let in_order = key.spine.last_ts().is_none_or(|last| last < event.ts);
-        let before = if in_order {
-            None
-        } else {
-            key.spine
-                .search(|ts, other| ts < event.ts || (ts == event.ts && self.rows.event(other).order(event).is_lt()))
+        self.findings.aliases.push((row, old));
+        let plan = Plan {
+            inserts: vec![row],
+            removals: vec![old],
+            relinks: self.hides(old) || self.hides(row),
+            ..Plan::default()
         };
-        let punctuation = self.effective_punctuation;
-        let (programs, counters) = (&mut self.programs, &mut self.counters);
-        let cells = programs
-            .iter_mut()
-            .map(|program| Cell::fresh(class_of(program, event, punctuation, counters), true));
-        let place = key.spine.insert(before, event.ts, row, cells);
-        self.touch(key, key.spine.next(place));
-        place
+        self.matcher(key.domain).apply(key, &plan);
+        self.findings.net(0);
     }
 
-    /// The entry after one that came or went follows another one now.
-    fn touch(&self, key: &mut Key, place: Option<Place>) {
-        let Some(place) = place else { return };
-        for pattern in 0..self.programs.len() {
-            key.spine.cell_mut(pattern, place).dirty = true;
+    /// Takes one retraction.
+    pub(crate) fn retract(&mut self, number: usize, retraction: &Retraction<'_>) {
+        let mut key = self.take_key(number);
+        let was_degraded = key.degraded;
+        let before = live(&key);
+        let identity = (retraction.ts, retraction.id.owned());
+        if let Some(place) = key.find(&self.rows, retraction.ts, retraction.id) {
+            self.take_out(&mut key, place, retraction, identity);
+        } else {
+            let tomb = key.tombs.entry(identity).or_insert_with(|| Tomb {
+                rev: retraction.rev,
+                seqs: Vec::new(),
+            });
+            tomb.rev = tomb.rev.max(retraction.rev);
+            tomb.remember_seq(retraction.seq);
+            self.relink(&mut key);
         }
+        self.after(&mut key, before, was_degraded);
+        self.put_key(number, key);
     }
 
-    fn take_out(&mut self, key: &mut Key, place: Place, differences: &mut Differences) {
+    fn take_out(&mut self, key: &mut Key, place: Place, retraction: &Retraction<'_>, identity: (i64, Id)) {
         let row = key.spine.row(place);
-        for pattern in 0..self.programs.len() {
-            if key.spine.cell(pattern, place).is_seen() {
-                differences.take_out(pattern, row, key.spine.list(pattern, place));
-            }
+        if retraction.rev < self.rows.rev(row) {
+            self.counters.idle_retractions += 1;
+            return self.rows.remember_seq(row, retraction.seq);
         }
-        let after = key.spine.remove(place);
-        self.touch(key, after);
-    }
-
-    /// Computes what is dirty in a key. `only` is the entry that came, if nothing but it and the next are dirty.
-    pub(crate) fn settle(&mut self, key: &mut Key, only: Option<Place>, differences: &mut Differences) {
-        for pattern in 0..self.programs.len() {
-            let program = &mut self.programs[pattern];
-            if program.gap_free {
-                key.relink(&self.rows, pattern, self.effective_punctuation);
-            }
-            if matches!(program.window, Window::Events(_)) {
-                key.renumber(pattern);
-            }
-            let (from, dirty) = match only {
-                Some(place) if !program.gap_free => (only, 1 + usize::from(key.spine.next(place).is_some())),
-                _ => find_dirty(key, pattern),
-            };
-            let mut propagation = Propagation {
-                pattern,
-                program,
-                key,
-                rows: &self.rows,
-                scratch: &mut self.scratch,
-            };
-            propagation.run(from, dirty, differences);
-        }
-        let live = key.spine.live();
-        self.counters.partial_matches = self.counters.partial_matches + live - key.live;
-        self.counters.peak_partial_matches = self.counters.peak_partial_matches.max(self.counters.partial_matches);
-        key.live = live;
-    }
-
-    /// Nets, names and orders what happened to one key.
-    pub(crate) fn deliver(&mut self, key: &Arc<str>, mut differences: Differences) -> Vec<Change> {
-        differences.net();
-        let mut gone: Vec<Change> = differences
-            .gone
-            .iter()
-            .map(|found| self.change(key, *found, true))
-            .collect();
-        let mut come: Vec<Change> = differences
-            .come
-            .iter()
-            .map(|found| self.change(key, *found, false))
-            .collect();
-        if self.programs.iter().any(|program| program.hold) {
-            gone.retain(|change| !self.programs[change.pattern].hold || self.unhold(change));
-            let (now, later) = come.into_iter().partition(|change| self.may_tell(change));
-            come = now;
-            for change in later {
-                self.held[change.pattern].insert((change.end, change.id()), change);
-            }
-        }
-        Change::sort(&mut gone);
-        Change::sort(&mut come);
-        gone.append(&mut come);
-        gone
-    }
-
-    fn may_tell(&self, change: &Change) -> bool {
-        !self.programs[change.pattern].hold || self.effective_punctuation.is_some_and(|bound| change.end < bound)
-    }
-
-    /// Forgets a held insert that was wrong; true if it had been told already.
-    fn unhold(&mut self, change: &Change) -> bool {
-        self.held[change.pattern].remove(&(change.end, change.id())).is_none()
-    }
-
-    fn change(&self, key: &Arc<str>, (pattern, end_row, partial): Found, retracts: bool) -> Change {
-        let program = &self.programs[pattern];
-        let (first, last) = (self.rows.event(start_row(partial)), self.rows.event(end_row));
-        let configuration = program.configurations.get(marked(partial));
-        let until = match program.window {
-            Window::Time(length) => Some(first.ts.saturating_add(length)),
-            _ => None,
+        let mut tomb = Tomb {
+            rev: retraction.rev,
+            seqs: self.rows.seqs(row),
         };
-        Change {
-            retracts,
-            pattern,
-            name: program.name.clone(),
-            key: key.clone(),
-            start: first.ts,
-            end: last.ts,
-            until,
-            first: first.id.clone(),
-            last: last.id.clone(),
-            state: program.state_name(configuration.state).clone(),
-            registers: configuration.registers.clone(),
+        tomb.remember_seq(retraction.seq);
+        key.tombs.insert(identity, tomb);
+        let plan = Plan {
+            removals: vec![row],
+            relinks: self.any_gap_free(),
+            ..Plan::default()
+        };
+        self.matcher(key.domain).apply(key, &plan);
+    }
+
+    /// Sees to it that a key does not outgrow its limits.
+    fn keep_limits(&mut self, key: &mut Key) {
+        if key.spine.pages.len() <= self.limits.max_events_per_key / crate::spine::PAGE_ENTRIES {
+            return;
+        }
+        while key.spine.len() > self.limits.max_events_per_key && key.spine.pages.len() > 1 {
+            self.drop_front(key);
+            key.degraded = true;
         }
     }
 }
 
-fn find_dirty(key: &Key, pattern: usize) -> (Option<Place>, usize) {
-    let (mut first, mut count) = (None, 0);
-    let mut place = key.spine.first();
-    while let Some(here) = place {
-        if key.spine.cell(pattern, here).dirty {
-            first = first.or(Some(here));
-            count += 1;
-        }
-        place = key.spine.next(here);
-    }
-    (first, count)
-}
-
-/// The class of an event for a pattern that sees it now, else `UNSEEN`.
-pub(crate) fn class_of(program: &mut Program, event: &Event, punctuation: Option<i64>, counters: &mut Counters) -> u32 {
-    if let Some(path) = &program.key_field {
-        let value = match (&*path.steps[0], path.steps.len()) {
-            ("ts", 1) => Value::Int(event.ts),
-            ("type", 1) => EventView::kind(event),
-            ("id", 1) => EventView::id(event),
-            _ => EventView::field(event, path),
-        };
-        let field = match value {
-            Value::Str(text) => text == event.key,
-            Value::Int(number) => number.to_string() == *event.key,
-            _ => false,
-        };
-        if !field {
-            counters.unseen += 1;
-            return UNSEEN;
-        }
-    }
-    if let Some(sigma) = program.speculation {
-        let released = punctuation.is_some_and(|bound| i128::from(event.ts) < i128::from(bound) + i128::from(sigma));
-        if !released {
-            return UNRELEASED;
-        }
-    }
-    program.class_of(event)
+/// The partial matches after the last event, a start event counted once.
+pub(crate) fn live(key: &Key) -> usize {
+    key.lanes.iter().map(|lane| lane.tail.len()).sum()
 }

@@ -1,9 +1,9 @@
 //! Events as the engine keeps them: identity, order, and data that any later arc may still read.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::expression::{EventView, FieldPath};
 use crate::value::Value;
 
 /// JSON-like data.
@@ -116,23 +116,27 @@ impl Id {
         }
     }
 
-    /// A text id in its one form: positions stay numbers, so that equal ids are equal.
+    /// A text id in its one form.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        let canonical = text.len() >= 12 && text.len() <= 19 && text.bytes().all(|byte| byte.is_ascii_digit());
-        match text.parse() {
-            Ok(number) if canonical && (text.len() == 12 || !text.starts_with('0')) => Self::Number(number),
-            _ => Self::Text(text.into()),
+        IdRef::of(text).owned()
+    }
+}
+
+impl Id {
+    /// Borrowed.
+    #[must_use]
+    pub fn borrowed(&self) -> IdRef<'_> {
+        match self {
+            Self::Text(text) => IdRef::Text(text),
+            Self::Number(number) => IdRef::Number(*number),
         }
     }
 }
 
 impl Ord for Id {
     fn cmp(&self, other: &Self) -> Ordering {
-        match (self, other) {
-            (Self::Number(a), Self::Number(b)) if *a < 1_000_000_000_000 && *b < 1_000_000_000_000 => a.cmp(b),
-            _ => self.text().as_bytes().cmp(other.text().as_bytes()),
-        }
+        self.borrowed().cmp(&other.borrowed())
     }
 }
 
@@ -142,73 +146,71 @@ impl PartialOrd for Id {
     }
 }
 
-/// An insert, a revision or a retraction.
-#[derive(Clone, Debug)]
-pub struct Event {
-    /// The key.
-    pub key: Arc<str>,
-    /// Event time.
-    pub ts: i64,
-    /// Identity within key and ts.
-    pub id: Id,
-    /// Whether it takes the event back.
-    pub retracts: bool,
-    /// Order among equal ts; gap-free per key for AFA+O.
-    pub seq: Option<i64>,
-    /// The greatest wins.
-    pub rev: i64,
-    /// The event type.
-    pub kind: Option<Arc<str>>,
-    /// The payload.
-    pub data: Data,
+/// An event's id where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdRef<'a> {
+    /// As the source wrote it.
+    Text(&'a str),
+    /// The number of its position, written with twelve digits.
+    Number(u64),
 }
 
-impl Event {
-    /// What decides between two different inserts of equal `rev`.
+impl<'a> IdRef<'a> {
+    /// A text id in its one form: positions stay numbers, so that equal ids are equal.
     #[must_use]
-    pub fn canonical_bytes(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(64);
-        written(&rmp::encode::write_array_len(&mut out, 3));
-        self.kind
-            .as_ref()
-            .map_or(Data::Null, |kind| Data::Str(kind.clone()))
-            .write_canonical(&mut out);
-        Data::Int(self.seq.unwrap_or(0)).write_canonical(&mut out);
-        self.data.write_canonical(&mut out);
-        out
-    }
-
-    /// The total order of a key's events.
-    #[must_use]
-    pub fn order(&self, other: &Self) -> Ordering {
-        let plain = (self.ts, self.seq.unwrap_or(0)).cmp(&(other.ts, other.seq.unwrap_or(0)));
-        plain.then_with(|| self.id.cmp(&other.id))
-    }
-}
-
-impl EventView for Event {
-    fn field(&self, path: &FieldPath) -> Value {
-        let mut data = &self.data;
-        for step in &*path.steps {
-            match data.get(step) {
-                Some(inner) => data = inner,
-                None => return Value::Unknown,
-            }
+    pub fn of(text: &'a str) -> Self {
+        let canonical = text.len() >= 12 && text.len() <= 19 && text.bytes().all(|byte| byte.is_ascii_digit());
+        if canonical
+            && (text.len() == 12 || !text.starts_with('0'))
+            && let Ok(number) = text.parse()
+        {
+            return Self::Number(number);
         }
-        path.conform(data.value())
+        Self::Text(text)
     }
 
-    fn ts(&self) -> i64 {
-        self.ts
+    /// As it is printed and compared.
+    #[must_use]
+    pub fn text(self) -> Cow<'a, str> {
+        match self {
+            Self::Text(text) => Cow::Borrowed(text),
+            Self::Number(number) => Cow::Owned(format!("{number:012}")),
+        }
     }
 
-    fn kind(&self) -> Value {
-        self.kind
-            .as_ref()
-            .map_or(Value::Unknown, |kind| Value::Str(kind.clone()))
+    /// To be kept.
+    #[must_use]
+    pub fn owned(self) -> Id {
+        match self {
+            Self::Text(text) => Id::Text(text.into()),
+            Self::Number(number) => Id::Number(number),
+        }
     }
+}
 
-    fn id(&self) -> Value {
-        Value::Str(self.id.text())
+impl Ord for IdRef<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Number(a), Self::Number(b)) if *a < 1_000_000_000_000 && *b < 1_000_000_000_000 => a.cmp(b),
+            _ => self.text().as_bytes().cmp(other.text().as_bytes()),
+        }
     }
+}
+
+impl PartialOrd for IdRef<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// What decides between two different inserts of equal `rev`.
+#[must_use]
+pub fn canonical_bytes(kind: Option<&str>, seq: Option<i64>, data: &Data) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64);
+    written(&rmp::encode::write_array_len(&mut out, 3));
+    kind.map_or(Data::Null, |kind| Data::Str(kind.into()))
+        .write_canonical(&mut out);
+    Data::Int(seq.unwrap_or(0)).write_canonical(&mut out);
+    data.write_canonical(&mut out);
+    out
 }

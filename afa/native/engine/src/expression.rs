@@ -125,6 +125,15 @@ impl Node {
         matches!(self, Self::Register(_)) || self.children().iter().any(|child| child.reads_register())
     }
 
+    /// The fields that it reads.
+    #[must_use]
+    pub fn fields(&self) -> Vec<FieldPath> {
+        match self {
+            Self::Field(path) => vec![path.clone()],
+            _ => self.children().iter().flat_map(|child| child.fields()).collect(),
+        }
+    }
+
     fn children(&self) -> Vec<&Node> {
         match self {
             Self::Literal(_) | Self::Field(_) | Self::Attribute(_) | Self::Register(_) => Vec::new(),

@@ -34,6 +34,7 @@ pub const fn words(rows: usize) -> usize {
 ///
 /// # Panics
 /// If `true_bits` has fewer words than the rows need, here and in all functions below.
+#[allow(clippy::float_cmp)] // what the expression says
 pub fn compare_floats(
     column: &[f64],
     nulls: Option<&NullBuffer>,
@@ -124,6 +125,7 @@ pub fn find_texts(
 }
 
 /// The ints that a comparison accepts: those in (or, if negated, not in) `from..below`.
+#[derive(Clone, Copy)]
 struct Accepted {
     from: i128,
     below: i128,

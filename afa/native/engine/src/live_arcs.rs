@@ -1,82 +1,263 @@
 //! Arcs as a second input: a change over stored events yields the inserts and retractions that the law demands.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 
-use crate::configuration::{marked, partial_match, start_row};
-use crate::engine::{Engine, Outcome};
-use crate::key::Key;
-use crate::pattern::Body;
-
-/// An arc to be inserted, or to take the place of the one with its id.
-#[derive(Clone, Debug)]
-pub struct NewArc {
-    /// Its id.
-    pub id: Arc<str>,
-    /// What it does.
-    pub body: Body,
-    /// Alive from here.
-    pub le: i64,
-    /// Alive before here; none is for ever.
-    pub re: Option<i64>,
-    /// Whether its target is a final state.
-    pub is_final: bool,
-}
+use crate::arc_book::{ASKED, KnownArc, Verdict, read_arc_record};
+use crate::engine::{Engine, live};
+use crate::epochs::{Epochs, Life};
+use crate::key::{Key, Lane};
+use crate::rows::parts;
+use crate::segment::Fed;
+use crate::spine::{Page, Place};
+use crate::walk::Plan;
 
 impl Engine {
-    /// Inserts or replaces an arc; what it means for stored events is computed at once.
-    pub fn set_arc(&mut self, pattern: usize, arc: NewArc) -> Outcome {
-        let program = &mut self.programs[pattern];
-        let target = program.state_name(arc.body.target).clone();
-        let remark = arc.is_final && program.make_final(&target);
-        program.set_arc(&arc.id, arc.body, arc.le, arc.re);
-        if remark {
-            self.remark(pattern);
+    /// The number of a pattern by its name.
+    #[must_use]
+    pub fn pattern_number(&self, name: &str) -> Option<usize> {
+        self.programs.binary_search_by(|program| (*program.name).cmp(name)).ok()
+    }
+
+    /// Takes an arc record whose texts were checked before; false if they were not, or it may be bad.
+    pub(crate) fn take_arc(&mut self, json: &[u8], index: u32, fed: &mut Fed) -> bool {
+        let Some(record) = read_arc_record(json) else {
+            return false;
+        };
+        let Some(pattern) = self.pattern_number(record.pattern) else {
+            return false;
+        };
+        match self.books[pattern].judge(&record, self.arc_bound()) {
+            Verdict::Ask => return false,
+            Verdict::Nothing => {}
+            Verdict::Late(reason) => {
+                self.counters.late += 1;
+                fed.late.push((index, reason));
+            }
+            Verdict::Remove { id } => self.remove_arc(pattern, id),
+            Verdict::Set { id, body, le, re } => {
+                let is_new = self.books[pattern].get(id).is_none();
+                if is_new && self.too_many_arcs() {
+                    return false;
+                }
+                self.set_arc(pattern, id, Life { body, le, re }, false);
+            }
         }
-        self.after_arc_change(pattern)
+        true
+    }
+
+    /// Whether another arc would be more than `max_program_arcs`.
+    pub fn too_many_arcs(&mut self) -> bool {
+        let live = |engine: &Self| engine.books.iter().map(crate::arc_book::ArcBook::live).sum::<usize>();
+        if live(self) < self.limits.max_program_arcs {
+            return false;
+        }
+        let bound = self.domains.iter().map(|domain| domain.effective).min().flatten();
+        for book in &mut self.books {
+            let ended = |arc: &KnownArc| arc.re.is_some_and(|re| Some(re) <= bound);
+            let dead: Vec<String> = book
+                .iter()
+                .filter(|(_, arc, is_live)| *is_live && ended(arc))
+                .map(|(id, ..)| id.to_owned())
+                .collect();
+            for id in dead {
+                book.mark_dead(&id);
+            }
+        }
+        live(self) >= self.limits.max_program_arcs
+    }
+
+    /// Inserts or replaces an arc; what it means for stored events is computed at once. `asked`: its lifetime is to be
+    /// judged by the caller next time too.
+    pub fn set_arc(&mut self, pattern: usize, id: &str, life: Life, asked: bool) {
+        let old = self.life_of(pattern, id);
+        let body = if asked { ASKED } else { life.body };
+        let (le, re) = (life.le, life.re);
+        self.books[pattern].set(id, KnownArc { body, le, re });
+        if asked {
+            self.asked_lives.insert((pattern, id.into()), life);
+        } else if !self.asked_lives.is_empty() {
+            self.asked_lives.remove(&(pattern, id.into()));
+        }
+        self.change_life(pattern, old.as_ref(), Some(&life));
     }
 
     /// Removes an arc, its past included.
-    pub fn remove_arc(&mut self, pattern: usize, id: &str) -> Outcome {
-        self.programs[pattern].remove_arc(id);
-        self.after_arc_change(pattern)
+    pub fn remove_arc(&mut self, pattern: usize, id: &str) {
+        let old = self.life_of(pattern, id);
+        self.books[pattern].remove(id);
+        self.asked_lives.remove(&(pattern, id.into()));
+        self.change_life(pattern, old.as_ref(), None);
     }
 
-    fn after_arc_change(&mut self, pattern: usize) -> Outcome {
-        let changes = self.for_each_key(|engine, key, _| engine.reclassify(pattern, key));
-        Outcome {
-            changes,
-            ..Outcome::default()
+    /// The body and lifetime of an arc as they are now.
+    #[must_use]
+    pub fn life_of(&self, pattern: usize, id: &str) -> Option<Life> {
+        let known = self.books[pattern].get(id)?;
+        if known.body == ASKED {
+            return self.asked_lives.get(&(pattern, id.into())).copied();
+        }
+        Some(Life {
+            body: known.body,
+            le: known.le,
+            re: known.re,
+        })
+    }
+
+    fn change_life(&mut self, pattern: usize, old: Option<&Life>, new: Option<&Life>) {
+        let is_linear = !self.programs[pattern].chain.is_empty();
+        if is_linear && new.is_some_and(|life| !self.programs[pattern].fits_chain(life.body)) {
+            self.keep_lists(pattern);
+        }
+        if let Some(life) = new {
+            let fields = self.programs[pattern].body(life.body).fields();
+            self.rows.add_fields(&fields);
+        }
+        let from = first_difference(old, new);
+        let Some(newest) = self.newest.filter(|newest| from.is_some_and(|from| from <= *newest)) else {
+            return self.programs[pattern].change_life(old, new, &mut self.shared);
+        };
+        let before = self.programs[pattern].epochs();
+        self.programs[pattern].change_life(old, new, &mut self.shared);
+        let from = from.unwrap_or(i64::MIN);
+        self.prepare_all(pattern, from, newest);
+        self.for_each_key(|engine, key| engine.reclassify(pattern, key, from, &before));
+    }
+
+    fn prepare_all(&mut self, pattern: usize, from: i64, to: i64) {
+        let stored: Vec<usize> = self
+            .rows
+            .chunks_mut()
+            .filter(|(_, chunk)| chunk.stored > 0)
+            .map(|(number, _)| number)
+            .collect();
+        for chunk in stored {
+            self.programs[pattern].prepare(&mut self.rows, chunk, &mut self.shared, from, to);
         }
     }
 
-    fn reclassify(&mut self, pattern: usize, key: &mut Key) {
-        let mut place = key.spine.first();
-        while let Some(here) = place {
-            let cell = key.spine.cell(pattern, here);
-            if cell.is_seen() {
-                let class = self.programs[pattern].class_of(self.rows.event(key.spine.row(here)));
-                if class != cell.class {
-                    let cell = key.spine.cell_mut(pattern, here);
-                    (cell.class, cell.dirty) = (class, true);
-                }
+    /// Does something to every key, and orders what is told.
+    fn for_each_key(&mut self, mut act: impl FnMut(&mut Self, &mut Key)) {
+        let first = self.table.rows.len();
+        for number in 0..self.keys.len() {
+            let Some(mut key) = self.keys[number].take() else {
+                continue;
+            };
+            let (before, was_degraded) = (live(&key), key.degraded);
+            act(self, &mut key);
+            self.after(&mut key, before, was_degraded);
+            self.keys[number] = Some(key);
+        }
+        self.order_from(first);
+    }
+
+    fn reclassify(&mut self, pattern: usize, key: &mut Key, from: i64, before: &Epochs) {
+        let is_lane = self.programs[pattern].chain.is_empty();
+        let mut changed = HashMap::default();
+        let mut new_classes = Vec::new();
+        for (ts, row) in key
+            .spine
+            .pages
+            .iter()
+            .flat_map(|page| page.times().iter().zip(page.rows()))
+        {
+            if *ts < from {
+                continue;
             }
-            place = key.spine.next(here);
+            let (chunk, offset) = parts(*row);
+            let chunk = self.rows.chunk(chunk);
+            let old = if is_lane {
+                chunk.class(pattern, offset)
+            } else {
+                self.programs[pattern].class_in(before.alive_at(*ts), chunk, offset)
+            };
+            let new = self.programs[pattern].class_of(chunk, offset);
+            if old < crate::program::UNRELEASED && old != new {
+                changed.insert(*row, (old, new));
+                new_classes.push((*row, new));
+            }
+        }
+        if changed.is_empty() {
+            return;
+        }
+        let plan = Plan {
+            reclassed: Some((pattern, changed)),
+            ..Plan::default()
+        };
+        self.matcher(key.domain).apply(key, &plan);
+        if is_lane {
+            for (row, class) in new_classes {
+                self.rows.set_class(pattern, row, class);
+            }
         }
     }
 
-    /// A state became final after partial matches had reached it: their marks are put right, as matches to come.
-    fn remark(&mut self, pattern: usize) {
-        self.programs[pattern].forget_transitions();
-        for key in self.keys.iter_mut().flatten() {
-            let cover = &mut key.covers[pattern].list;
-            for partial in cover.iter_mut() {
-                *partial = partial_match(start_row(*partial), self.programs[pattern].remarked(marked(*partial)));
+    /// A linear pattern becomes one that keeps lists.
+    fn keep_lists(&mut self, pattern: usize) {
+        for number in 0..self.keys.len() {
+            let Some(mut key) = self.keys[number].take() else {
+                continue;
+            };
+            for page in 0..key.spine.pages.len() {
+                let place = Some(Place { page, slot: 0 });
+                let list = self.matcher(key.domain).linear_list(&key, pattern, place);
+                key.spine.pages[page].entering.push(list);
             }
-            let mut place = key.spine.first();
-            while let Some(here) = place {
-                key.spine.cell_mut(pattern, here).dirty = true;
-                place = key.spine.next(here);
+            let mut tail = self.matcher(key.domain).linear_list(&key, pattern, None);
+            if key.spine.is_empty() {
+                let carried = key.carried.iter().find(|(carrier, _)| *carrier == pattern);
+                tail = carried.map(|(_, list)| list.clone()).unwrap_or_default();
             }
+            key.carried.retain(|(carrier, _)| *carrier != pattern);
+            key.lanes.push(Lane {
+                tail,
+                ..Lane::default()
+            });
+            for row in key
+                .spine
+                .pages
+                .iter()
+                .flat_map(Page::rows)
+                .copied()
+                .collect::<Vec<u32>>()
+            {
+                self.fill_class(pattern, row);
+            }
+            self.keys[number] = Some(key);
         }
+        self.linear.retain(|other| *other != pattern);
+        self.lanes.push(pattern);
+        self.programs[pattern].drop_chain();
     }
+
+    fn fill_class(&mut self, pattern: usize, row: u32) {
+        let (number, offset) = parts(row);
+        let chunk = self.rows.chunk(number);
+        let length = chunk.len();
+        let class = self.programs[pattern].class_of(chunk, offset);
+        let classes = self.rows.chunk_mut(number).classes_mut(pattern);
+        if classes.len() < length {
+            classes.resize(length, crate::program::UNSEEN);
+        }
+        classes[offset] = class;
+    }
+}
+
+/// The first instant at which the two differ; none if they do not.
+fn first_difference(old: Option<&Life>, new: Option<&Life>) -> Option<i64> {
+    let lives: Vec<&Life> = [old, new]
+        .into_iter()
+        .flatten()
+        .filter(|life| !life.is_empty())
+        .collect();
+    if let [one, other] = lives.as_slice()
+        && (one.body, one.le) == (other.body, other.le)
+    {
+        let ends = [one.re, other.re];
+        return if ends[0] == ends[1] {
+            None
+        } else {
+            ends.into_iter().flatten().min()
+        };
+    }
+    lives.iter().map(|life| life.le).min()
 }

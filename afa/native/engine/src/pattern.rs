@@ -55,6 +55,15 @@ pub struct Body {
     pub epsilon: bool,
 }
 
+impl Body {
+    /// The fields of events that it reads.
+    #[must_use]
+    pub fn fields(&self) -> Vec<FieldPath> {
+        let transfers = self.transfer.iter().map(|(_, node)| node);
+        self.fence.iter().chain(transfers).flat_map(Node::fields).collect()
+    }
+}
+
 /// What a pattern is made of, as its document says; arcs are added one by one.
 pub struct Frame {
     /// Name of the pattern.

@@ -1,49 +1,53 @@
 //! A pattern compiled: arcs by their bodies, event predicates apart from register tests, events by their class.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 
-use crate::configuration::{Configuration, Configurations, FINAL, Transition};
-use crate::expression::{EventView, FieldPath, Node};
+use crate::chunk::Chunk;
+use crate::configuration::{Code, FINAL, Sets, UNKNOWN};
+use crate::epochs::{Alive, ClassTable, Epochs, Life};
+use crate::expression::{FieldPath, Node};
 use crate::pattern::{Body, Frame, Register, Window};
+use crate::predicate::{Columns, Predicates};
+use crate::rows::Rows;
 use crate::value::Value;
 
-struct CompiledBody {
-    body: Body,
+/// The class of an event that a pattern does not see, because its key field differs.
+pub const UNSEEN: u32 = u32::MAX;
+/// The class of an event that Cleanse has not released to a pattern yet.
+pub const UNRELEASED: u32 = u32::MAX - 1;
+
+/// What all patterns of an engine share.
+#[derive(Debug, Default)]
+pub struct Shared {
+    /// Event predicates.
+    pub predicates: Predicates,
+    /// Columns of triggers.
+    pub columns: Columns,
+}
+
+pub(crate) struct CompiledBody {
+    pub(crate) body: Body,
     /// Conjuncts that read the event alone: part of the event's class.
     predicates: Vec<u32>,
     /// The other conjuncts.
-    residual: Vec<Node>,
-    /// Whether a residual or the transfer reads the event.
-    dynamic: bool,
-}
-
-/// An arc as it is now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LiveArc {
-    body: u32,
-    le: i64,
-    re: Option<i64>,
-}
-
-/// What is alive from one end of a lifetime to the next.
-struct Epoch {
-    from: i64,
-    bodies: Vec<u32>,
-    /// The event predicates that decide between them.
-    predicates: Vec<u32>,
-    /// The class that each combination of truths makes, as far as it was seen.
-    classes: HashMap<Vec<bool>, u32, FixedState>,
+    pub(crate) residual: Vec<Node>,
+    /// Whether a residual reads the event.
+    pub(crate) decides: bool,
+    /// Whether the transfer reads the event.
+    pub(crate) computes: bool,
 }
 
 /// The bodies that an event of a class may take.
-struct Class {
-    consuming: Vec<u32>,
-    epsilon: Vec<u32>,
-    /// Where computations that begin with such an event stand after it; none: it has to be looked at.
-    starts: Option<Arc<[u32]>>,
+pub(crate) struct Class {
+    pub(crate) consuming: Vec<u32>,
+    pub(crate) epsilon: Vec<u32>,
+    /// The set before the first event, closed under epsilon arcs.
+    pub(crate) origin: Code,
+    /// Where computations that begin with such an event stand after it, if the event itself does not matter.
+    pub(crate) start: Code,
 }
 
 /// A pattern and everything that is computed from it alone.
@@ -64,22 +68,28 @@ pub struct Program {
     pub gap_free: bool,
     /// Fences that were unknown and transfers that failed.
     pub errors: u64,
-    /// Fences and predicates that were evaluated.
+    /// Fences that were evaluated.
     pub evaluations: u64,
-    /// Interned configurations and transitions.
-    pub configurations: Configurations,
-    start: u32,
+    /// Interned configurations, sets and transitions.
+    pub sets: Sets,
+    /// The most partial matches of one start event.
+    pub max_set_size: usize,
+    /// How often that was not enough.
+    pub truncated: u64,
+    /// The states of a linear pattern in order, from the start to the only final one; empty: it is not linear.
+    pub chain: Vec<u32>,
+    /// The only final configuration of a linear pattern, once it was asked for.
+    pub(crate) last_configuration: Option<u32>,
+    pub(crate) start: u32,
+    pub(crate) finals: Vec<bool>,
+    pub(crate) bodies: Vec<CompiledBody>,
+    pub(crate) classes: Vec<Class>,
     states: Vec<Arc<str>>,
-    finals: Vec<bool>,
-    bodies: Vec<CompiledBody>,
     body_numbers: HashMap<Body, u32, FixedState>,
-    predicates: Vec<Node>,
-    predicate_numbers: HashMap<Node, u32, FixedState>,
-    arcs: BTreeMap<Arc<str>, LiveArc>,
-    epochs: Vec<Epoch>,
-    truths: Vec<bool>,
-    classes: Vec<Class>,
     class_numbers: HashMap<Vec<u32>, u32, FixedState>,
+    epochs: Epochs,
+    alive: Vec<Alive>,
+    alive_numbers: HashMap<Vec<u32>, u32, FixedState>,
 }
 
 impl Program {
@@ -96,20 +106,23 @@ impl Program {
             gap_free: frame.gap_free,
             errors: 0,
             evaluations: 0,
-            configurations: Configurations::default(),
+            sets: Sets::default(),
+            max_set_size: usize::MAX,
+            truncated: 0,
+            chain: Vec::new(),
+            last_configuration: None,
             start: 0,
-            states: Vec::new(),
             finals: Vec::new(),
             bodies: Vec::new(),
-            body_numbers: HashMap::default(),
-            predicates: Vec::new(),
-            predicate_numbers: HashMap::default(),
-            arcs: BTreeMap::new(),
-            epochs: Vec::new(),
-            truths: Vec::new(),
             classes: Vec::new(),
+            states: Vec::new(),
+            body_numbers: HashMap::default(),
             class_numbers: HashMap::default(),
+            epochs: Epochs::new(0),
+            alive: vec![Alive::new(Vec::new(), Vec::new(), Vec::new())],
+            alive_numbers: HashMap::default(),
         };
+        program.alive_numbers.insert(Vec::new(), 0);
         program.start = program.state(&frame.start);
         for name in &frame.finals {
             program.make_final(name);
@@ -137,26 +150,20 @@ impl Program {
         &self.states[number as usize]
     }
 
-    /// Makes a state final; true if it was not, in which case partial matches in it must be computed anew.
+    /// Whether a state is final.
+    #[must_use]
+    pub fn is_final(&self, state: u32) -> bool {
+        self.finals[state as usize]
+    }
+
+    /// Makes a state final; true if it was not, in which case codes of sets must be marked anew.
     pub fn make_final(&mut self, name: &str) -> bool {
         let number = self.state(name) as usize;
         !std::mem::replace(&mut self.finals[number], true)
     }
 
-    /// Inserts or replaces an arc; the interval is `[le, re)`, `re` = none unbounded, `le` = the least time too.
-    pub fn set_arc(&mut self, id: &str, body: Body, le: i64, re: Option<i64>) {
-        let number = self.body_number(body);
-        self.arcs.insert(id.into(), LiveArc { body: number, le, re });
-        self.rebuild_epochs();
-    }
-
-    /// Removes an arc.
-    pub fn remove_arc(&mut self, id: &str) {
-        self.arcs.remove(id);
-        self.rebuild_epochs();
-    }
-
-    fn body_number(&mut self, body: Body) -> u32 {
+    /// The number of a body, new or known.
+    pub fn body_number(&mut self, body: Body, shared: &mut Shared) -> u32 {
         if let Some(number) = self.body_numbers.get(&body) {
             return *number;
         }
@@ -166,97 +173,233 @@ impl Program {
                 continue;
             }
             if conjunct.reads_event() && !conjunct.reads_register() {
-                predicates.push(self.predicate_number(conjunct));
+                predicates.push(shared.predicates.number(conjunct));
             } else {
                 residual.push(conjunct);
             }
         }
-        let reads = residual
-            .iter()
-            .chain(body.transfer.iter().map(|(_, node)| node))
-            .any(Node::reads_event);
         let number = count(self.bodies.len());
         self.bodies.push(CompiledBody {
+            decides: residual.iter().any(Node::reads_event),
+            computes: body.transfer.iter().any(|(_, node)| node.reads_event()),
             body: body.clone(),
             predicates,
             residual,
-            dynamic: reads,
         });
         self.body_numbers.insert(body, number);
         number
     }
 
-    fn predicate_number(&mut self, node: Node) -> u32 {
-        if let Some(number) = self.predicate_numbers.get(&node) {
+    /// The fields of events that the pattern reads.
+    #[must_use]
+    pub fn fields(&self) -> Vec<FieldPath> {
+        let bodies = self.bodies.iter().flat_map(|known| known.body.fields());
+        bodies.chain(self.key_field.clone()).collect()
+    }
+
+    /// The body of a number.
+    #[must_use]
+    pub fn body(&self, number: u32) -> &Body {
+        &self.bodies[number as usize].body
+    }
+
+    /// Changes the life of an arc: what it was, if anything, and what it is now.
+    pub fn change_life(&mut self, old: Option<&Life>, new: Option<&Life>, shared: &mut Shared) {
+        let mut epochs = std::mem::replace(&mut self.epochs, Epochs::new(0));
+        if let Some(life) = old {
+            epochs.change(life, |alive| self.without(alive, life.body, shared));
+        }
+        if let Some(life) = new {
+            epochs.change(life, |alive| self.with(alive, life.body, shared));
+        }
+        self.epochs = epochs;
+    }
+
+    fn with(&mut self, alive: u32, body: u32, shared: &mut Shared) -> u32 {
+        let mut bodies = self.alive[alive as usize].bodies.clone();
+        let at = bodies.partition_point(|known| *known < body);
+        bodies.insert(at, body);
+        self.alive_number(bodies, shared)
+    }
+
+    fn without(&mut self, alive: u32, body: u32, shared: &mut Shared) -> u32 {
+        let mut bodies = self.alive[alive as usize].bodies.clone();
+        if let Ok(at) = bodies.binary_search(&body) {
+            bodies.remove(at);
+        }
+        self.alive_number(bodies, shared)
+    }
+
+    fn alive_number(&mut self, bodies: Vec<u32>, shared: &mut Shared) -> u32 {
+        if let Some(number) = self.alive_numbers.get(&bodies) {
             return *number;
         }
-        let number = count(self.predicates.len());
-        self.predicates.push(node.clone());
-        self.predicate_numbers.insert(node, number);
-        number
-    }
-
-    fn rebuild_epochs(&mut self) {
-        let mut bounds: Vec<i64> = vec![i64::MIN];
-        for arc in self.arcs.values() {
-            bounds.push(arc.le);
-            bounds.extend(arc.re);
-        }
-        bounds.sort_unstable();
-        bounds.dedup();
-        self.epochs = bounds.into_iter().map(|from| self.epoch(from)).collect();
-    }
-
-    fn epoch(&self, from: i64) -> Epoch {
-        let alive = |arc: &&LiveArc| arc.le <= from && arc.re.is_none_or(|re| from < re);
-        let mut bodies: Vec<u32> = self.arcs.values().filter(alive).map(|arc| arc.body).collect();
-        bodies.sort_unstable();
-        bodies.dedup();
         let needed = bodies.iter().flat_map(|body| &self.bodies[*body as usize].predicates);
         let mut predicates: Vec<u32> = needed.copied().collect();
         predicates.sort_unstable();
         predicates.dedup();
-        Epoch {
-            from,
-            bodies,
-            predicates,
-            classes: HashMap::default(),
+        let columns = self.columns_of(&bodies, shared);
+        let number = count(self.alive.len());
+        self.alive.push(Alive::new(bodies.clone(), predicates, columns));
+        self.alive_numbers.insert(bodies, number);
+        number
+    }
+
+    /// The columns of triggers, one per step, of a linear pattern with these bodies.
+    fn columns_of(&self, bodies: &[u32], shared: &mut Shared) -> Vec<u32> {
+        let steps = self.chain.len().saturating_sub(1);
+        let mut forms = vec![Vec::new(); steps];
+        for body in bodies {
+            let compiled = &self.bodies[*body as usize];
+            if let Some(step) = self.chain.iter().position(|state| *state == compiled.body.source)
+                && step < steps
+            {
+                forms[step].push(compiled.predicates.clone());
+            }
+        }
+        forms.into_iter().map(|form| shared.columns.number(form)).collect()
+    }
+
+    /// Looks whether the pattern is linear, from all bodies it has; to be asked before any arc is alive.
+    pub fn find_chain(&mut self) {
+        let timed = matches!(self.window, Window::Time(_));
+        let plain = self.registers.is_empty() && self.key_field.is_none();
+        if timed && plain && !self.gap_free && self.speculation.is_none() {
+            self.chain = self.follow_chain().unwrap_or_default();
         }
     }
 
-    /// The class of an event: which bodies it may take, as far as the event alone decides.
-    pub fn class_of(&mut self, event: &dyn EventView) -> u32 {
-        let at = self.epochs.partition_point(|epoch| epoch.from <= event.ts()) - 1;
-        let epoch = &self.epochs[at];
-        let mut truths = std::mem::take(&mut self.truths);
-        truths.clear();
-        for predicate in &*epoch.predicates {
-            let truth = self.predicates[*predicate as usize]
-                .evaluate(Some(event), &[])
-                .as_truth();
-            self.errors += u64::from(truth.is_none());
-            truths.push(truth == Some(true));
+    fn follow_chain(&self) -> Option<Vec<u32>> {
+        let mut chain = vec![self.start];
+        while !self.finals[*chain.last()? as usize] {
+            let here = *chain.last()?;
+            let mut targets = self.bodies.iter().filter(|known| known.body.source == here);
+            let target = targets.next()?.body.target;
+            if targets.any(|other| other.body.target != target) || chain.contains(&target) || chain.len() > 63 {
+                return None;
+            }
+            chain.push(target);
         }
-        self.evaluations += truths.len() as u64;
-        let known = epoch.classes.get(&truths).copied();
-        let class = known.unwrap_or_else(|| self.new_class(at, &truths));
-        self.truths = truths;
-        class
+        let all_fit = self.bodies.iter().all(|known| fits(&chain, known));
+        let one_final = self.finals.iter().filter(|is_final| **is_final).count() == 1;
+        (chain.len() > 1 && all_fit && one_final).then_some(chain)
     }
 
-    /// The class that these truths of an epoch's predicates make.
-    fn new_class(&mut self, at: usize, truths: &[bool]) -> u32 {
-        let epoch = &self.epochs[at];
+    /// Whether a linear pattern stays one with this body.
+    #[must_use]
+    pub fn fits_chain(&self, body: u32) -> bool {
+        fits(&self.chain, &self.bodies[body as usize])
+    }
+
+    /// The pattern is not linear any more: what was computed for that goes.
+    pub fn drop_chain(&mut self) {
+        self.chain = Vec::new();
+        for alive in &mut self.alive {
+            alive.columns = Vec::new();
+        }
+    }
+
+    /// The number of what is alive at an instant; the same number means the same bodies.
+    #[must_use]
+    #[inline]
+    pub fn alive_at(&self, ts: i64) -> u32 {
+        self.epochs.alive_at(ts)
+    }
+
+    /// The last instant at which the same bodies are alive as at this one.
+    #[must_use]
+    pub fn alive_until(&self, ts: i64) -> i64 {
+        self.epochs.last_instant(ts)
+    }
+
+    /// The bodies of a number and what follows from them.
+    #[must_use]
+    pub fn alive(&self, number: u32) -> &Alive {
+        &self.alive[number as usize]
+    }
+
+    /// The epochs as they are, to compare with what they become.
+    #[must_use]
+    pub fn epochs(&self) -> Epochs {
+        self.epochs.clone()
+    }
+
+    /// Forgets the epochs that no stored event can be in.
+    pub fn forget_epochs(&mut self, punctuation: i64) {
+        let reach = match self.window {
+            Window::Time(length) => length,
+            _ => 0,
+        };
+        self.epochs.forget_before(punctuation.saturating_sub(reach));
+    }
+
+    /// Sees to it that the truths that decide between classes in this stretch of time are known for all rows of a
+    /// chunk.
+    pub fn prepare(&self, rows: &mut Rows, chunk: usize, shared: &mut Shared, from: i64, to: i64) {
+        let mut ts = from;
+        loop {
+            let alive = &self.alive[self.epochs.alive_at(ts) as usize];
+            for predicate in &alive.predicates {
+                rows.ready_truths(chunk, *predicate, &mut shared.predicates);
+            }
+            let last = self.epochs.last_instant(ts);
+            if last >= to {
+                return;
+            }
+            ts = last + 1;
+        }
+    }
+
+    /// The class of a row by what is alive at its time; its truths must be prepared.
+    pub fn class_of(&mut self, chunk: &Chunk, offset: usize) -> u32 {
+        let alive = self.epochs.alive_at(chunk.times()[offset]);
+        self.class_in(alive, chunk, offset)
+    }
+
+    /// The class of a row if these bodies are alive.
+    #[inline]
+    pub fn class_in(&mut self, number: u32, chunk: &Chunk, offset: usize) -> u32 {
+        let alive = &self.alive[number as usize];
+        if let ClassTable::Dense(table) = &alive.classes {
+            let mut index = 0;
+            for (bit, predicate) in alive.predicates.iter().enumerate() {
+                index |= usize::from(chunk.truths(*predicate).get(offset)) << bit;
+            }
+            let known = table[index];
+            if known > 0 {
+                return known - 1;
+            }
+        }
+        self.class_by_truths(number, chunk, offset)
+    }
+
+    #[cold]
+    fn class_by_truths(&mut self, number: u32, chunk: &Chunk, offset: usize) -> u32 {
+        let alive = &self.alive[number as usize];
+        let mut truths = vec![0_u64; alive.predicates.len().div_ceil(64).max(1)];
+        for (bit, predicate) in alive.predicates.iter().enumerate() {
+            truths[bit / 64] |= u64::from(chunk.truths(*predicate).get(offset)) << (bit % 64);
+        }
+        if let ClassTable::Sparse(known) = &alive.classes
+            && let Some(class) = known.get(&truths)
+        {
+            return *class;
+        }
         let holds = |predicate: &u32| {
-            epoch
-                .predicates
-                .binary_search(predicate)
-                .is_ok_and(|index| truths[index])
+            let index = alive.predicates.binary_search(predicate);
+            index.is_ok_and(|bit| truths[bit / 64] >> (bit % 64) & 1 != 0)
         };
         let takes = |body: &&u32| self.bodies[**body as usize].predicates.iter().all(holds);
-        let enabled: Vec<u32> = epoch.bodies.iter().filter(takes).copied().collect();
+        let mut enabled: Vec<u32> = alive.bodies.iter().filter(takes).copied().collect();
+        enabled.dedup();
         let class = self.class_number(enabled);
-        self.epochs[at].classes.insert(truths.to_vec(), class);
+        match &mut self.alive[number as usize].classes {
+            #[allow(clippy::cast_possible_truncation)] // at most MAX_DENSE_PREDICATES bits
+            ClassTable::Dense(table) => table[truths[0] as usize] = class + 1,
+            ClassTable::Sparse(known) => {
+                known.insert(truths, class);
+            }
+        }
         class
     }
 
@@ -271,164 +414,51 @@ impl Program {
         self.classes.push(Class {
             consuming,
             epsilon,
-            starts: None,
+            origin: UNKNOWN,
+            start: UNKNOWN,
         });
         self.class_numbers.insert(enabled, number);
         number
     }
 
-    fn marked(&self, number: u32) -> u32 {
-        let state = self.configurations.get(number).state as usize;
-        if self.finals[state] { number | FINAL } else { number }
+    /// Drops the sets that are not in use, and what was remembered of transitions.
+    pub fn sweep(&mut self, in_use: &mut Vec<bool>) {
+        self.sets.sweep(in_use);
+        self.last_configuration = None;
+        self.forget_starts();
     }
 
-    /// Where a body leads from a configuration, if its residual fence holds and its transfer succeeds.
-    fn take(&mut self, body: u32, from: u32, event: Option<&dyn EventView>) -> Option<u32> {
-        let compiled = &self.bodies[body as usize];
-        let before = self.configurations.get(from);
-        if before.state != compiled.body.source {
-            return None;
-        }
-        self.evaluations += 1;
-        for conjunct in &compiled.residual {
-            let truth = conjunct.evaluate(event, &before.registers).as_truth();
-            self.errors += u64::from(truth.is_none());
-            if truth != Some(true) {
-                return None;
-            }
-        }
-        let mut registers: Vec<Value> = before.registers.to_vec();
-        for (index, node) in &compiled.body.transfer {
-            let Some(stored) = self.registers[*index].stored(node.evaluate(event, &before.registers)) else {
-                self.errors += 1;
-                return None;
-            };
-            registers[*index] = stored;
-        }
-        let after = Configuration {
-            state: compiled.body.target,
-            registers: registers.into(),
-        };
-        Some(self.configurations.number(after))
-    }
-
-    /// Adds what epsilon bodies of the class lead to.
-    fn close(&mut self, class: u32, reached: &mut Vec<u32>) {
-        let epsilon = self.classes[class as usize].epsilon.clone();
-        let mut next = 0;
-        while next < reached.len() {
-            for body in &epsilon {
-                if let Some(after) = self.take(*body, reached[next], None)
-                    && !reached.contains(&after)
-                {
-                    reached.push(after);
-                }
-            }
-            next += 1;
-        }
-    }
-
-    /// The transition of a class from a configuration, computed and not yet remembered.
-    fn transition_from(&mut self, class: u32, from: u32) -> Transition {
-        let consuming = self.classes[class as usize].consuming.clone();
-        let state = self.configurations.get(from).state;
-        let (mut reached, mut dynamic) = (Vec::new(), Vec::new());
-        for body in consuming {
-            let compiled = &self.bodies[body as usize];
-            if compiled.body.source != state {
-                continue;
-            }
-            if compiled.dynamic {
-                dynamic.push(body);
-            } else if let Some(after) = self.take(body, from, None)
-                && !reached.contains(&after)
-            {
-                reached.push(after);
-            }
-        }
-        self.close(class, &mut reached);
-        let mut marked: Vec<u32> = reached.into_iter().map(|number| self.marked(number)).collect();
-        marked.sort_unstable();
-        match (marked.as_slice(), dynamic.is_empty()) {
-            ([], true) => Transition::None,
-            ([one], true) => Transition::One(*one),
-            (_, true) => Transition::Several(marked.into()),
-            (_, false) => Transition::Dynamic(marked.into(), dynamic.into()),
-        }
-    }
-
-    /// Appends the configurations (marked, not yet sorted) that an event leads to from one.
-    pub fn step(&mut self, class: u32, from: u32, event: &dyn EventView, out: &mut Vec<u32>) {
-        let transition = match self.configurations.quick(class, from) {
-            Ok(None) => return,
-            Ok(Some(one)) => return out.push(one),
-            Err(Some(known)) => known.clone(),
-            Err(None) => {
-                let found = self.transition_from(class, from & !FINAL);
-                self.configurations.remember(class, from, found.clone());
-                found
-            }
-        };
-        self.follow(class, from, &transition, event, out);
-    }
-
-    fn follow(&mut self, class: u32, from: u32, transition: &Transition, event: &dyn EventView, out: &mut Vec<u32>) {
-        match transition {
-            Transition::None => {}
-            Transition::One(one) => out.push(*one),
-            Transition::Several(several) => out.extend_from_slice(several),
-            Transition::Dynamic(several, bodies) => {
-                out.extend_from_slice(several);
-                let mut reached: Vec<u32> = bodies
-                    .iter()
-                    .filter_map(|body| self.take(*body, from & !FINAL, Some(event)))
-                    .collect();
-                self.close(class, &mut reached);
-                out.extend(reached.into_iter().map(|number| self.marked(number)));
-            }
-        }
-    }
-
-    /// Appends the configurations of computations that begin with this event.
-    pub fn begin(&mut self, class: u32, event: &dyn EventView, out: &mut Vec<u32>) {
-        if let Some(starts) = &self.classes[class as usize].starts {
-            return out.extend_from_slice(starts);
-        }
-        let initial: Arc<[Value]> = self.registers.iter().map(|register| register.initial.clone()).collect();
-        let mut origins = vec![self.configurations.number(Configuration {
-            state: self.start,
-            registers: initial,
-        })];
-        self.close(class, &mut origins);
-        let begin = out.len();
-        for origin in origins {
-            self.step(class, origin, event, out);
-        }
-        let dynamic = |body: &u32| self.bodies[*body as usize].dynamic;
-        if !self.classes[class as usize].consuming.iter().any(dynamic) {
-            self.classes[class as usize].starts = Some(out[begin..].into());
-        }
-    }
-
-    /// Drops the configurations that are not in use, and what was remembered of transitions.
-    pub fn sweep(&mut self, in_use: &[bool]) {
-        self.configurations.sweep(in_use);
-        self.forget_transitions();
-    }
-
-    /// Marks, after a state became final, are not what they were: forgets all transitions.
+    /// After a state became final marks are not what they were: forgets all transitions.
     pub fn forget_transitions(&mut self) {
-        self.configurations.forget_transitions();
+        self.sets.forget_transitions();
+        self.forget_starts();
+    }
+
+    fn forget_starts(&mut self) {
         for class in &mut self.classes {
-            class.starts = None;
+            (class.origin, class.start) = (UNKNOWN, UNKNOWN);
         }
     }
 
-    /// A configuration's mark as it should be now.
+    /// The code of a set: its number, marked if it has a final configuration.
     #[must_use]
-    pub fn remarked(&self, number: u32) -> u32 {
-        self.marked(number & !FINAL)
+    pub fn code(&self, set: u32) -> Code {
+        let is_final = |member: &u32| self.finals[self.sets.configuration(*member).state as usize];
+        if self.sets.set(set).members.iter().any(is_final) {
+            set | FINAL
+        } else {
+            set
+        }
     }
+}
+
+fn fits(chain: &[u32], known: &CompiledBody) -> bool {
+    let place = |state: u32| chain.iter().position(|other| *other == state);
+    let follows = match (place(known.body.source), place(known.body.target)) {
+        (Some(source), Some(target)) => target == source + 1,
+        _ => false,
+    };
+    follows && !known.body.epsilon && known.residual.is_empty()
 }
 
 #[allow(clippy::cast_possible_truncation)] // limited by max_program_arcs

@@ -1,8 +1,21 @@
-//! Records as they come from outside, in the tape's shape.
+//! Records in the tape's shape, read the plain way: what the scanner is compared with.
 
 use std::sync::Arc;
 
-use crate::event::{Data, Event, Id};
+use crate::event::{Data, Id};
+
+/// An insert, a revision or a retraction.
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub key: Arc<str>,
+    pub ts: i64,
+    pub id: Id,
+    pub retracts: bool,
+    pub seq: Option<i64>,
+    pub rev: i64,
+    pub kind: Option<Arc<str>>,
+    pub data: Data,
+}
 
 /// One record.
 #[derive(Clone, Debug)]

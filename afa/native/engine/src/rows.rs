@@ -1,96 +1,327 @@
-//! The rows: every event that is stored, remembered as retracted, or the start of a partial match.
+//! The rows: every event that is stored, or the start of a partial match, by the order of its arrival.
+//!
+//! A row's number is its chunk's and its place in it. Numbers of chunks only rise until they run out, so a word that
+//! refers to a chunk that went is known to be past its window, not mistaken for another.
 
-use crate::event::Event;
+use std::collections::HashMap;
 
-/// A slab of events; numbers of rows that went are given out again.
-#[derive(Debug, Default)]
+use foldhash::fast::FixedState;
+
+use crate::chunk::{CHUNK_BITS, Chunk, Payload, RowView};
+use crate::event::{IdRef, canonical_bytes};
+use crate::expression::FieldPath;
+use crate::predicate::{Fields, Predicates};
+use crate::scan::{Head, Scanner, Span};
+
+/// The most chunks at once: what 32 bits leave for them.
+const MAX_CHUNKS: usize = 1 << (32 - CHUNK_BITS);
+const OFFSET_MASK: u32 = (1 << CHUNK_BITS) - 1;
+
+/// All chunks.
+#[derive(Default)]
 pub struct Rows {
-    rows: Vec<Option<Row>>,
-    free: Vec<u32>,
+    /// What reads raw records.
+    pub scanners: Vec<Scanner>,
+    /// The fields that they read.
+    pub fields: Fields,
+    chunks: Vec<Option<Box<Chunk>>>,
+    /// Where the next number is looked for.
+    next: usize,
+    live: usize,
+    /// Sequence numbers that other records of a row's identity carried; few have any.
+    other_seqs: HashMap<u32, Vec<i64>, FixedState>,
+    /// No chunk before this one is there.
+    first: usize,
 }
 
-/// An event and what is remembered of the records that lost against it.
-#[derive(Debug)]
-pub struct Row {
-    /// The winning record; of a retraction only identity, `rev` and `seq` count.
-    pub event: Event,
-    /// Other sequence numbers that records of this identity carried.
-    pub other_seqs: Vec<i64>,
+/// The number of a row.
+#[must_use]
+#[allow(clippy::cast_possible_truncation)] // both are bounded by construction
+pub fn row_number(chunk: usize, offset: usize) -> u32 {
+    (chunk as u32) << CHUNK_BITS | offset as u32
 }
 
-impl Row {
-    /// Every sequence number that a record of this identity carried.
-    pub fn seqs(&self) -> impl Iterator<Item = i64> + '_ {
-        self.event.seq.iter().chain(&self.other_seqs).copied()
-    }
+/// The chunk of a row, and its place in it.
+#[must_use]
+#[inline]
+pub fn parts(row: u32) -> (usize, usize) {
+    ((row >> CHUNK_BITS) as usize, (row & OFFSET_MASK) as usize)
 }
 
 impl Rows {
-    /// Keeps an event and answers with its number.
+    /// Keeps a chunk and answers with its number; true if numbers begin again, so that old references must be purged
+    /// before the chunk is used.
     ///
     /// # Panics
-    /// If more than 2^32 events are stored at once.
-    pub fn add(&mut self, event: Event) -> u32 {
-        let row = Some(Row {
-            event,
-            other_seqs: Vec::new(),
-        });
-        if let Some(number) = self.free.pop() {
-            self.rows[number as usize] = row;
-            return number;
+    /// If there are 2^20 chunks.
+    pub fn add(&mut self, chunk: Chunk) -> (usize, bool) {
+        assert!(self.live < MAX_CHUNKS, "more than 2^32 events are stored");
+        let mut wrapped = false;
+        while self.next < self.chunks.len() && self.chunks[self.next].is_some() || self.next >= MAX_CHUNKS {
+            self.next += 1;
+            if self.next >= MAX_CHUNKS {
+                (self.next, wrapped) = (0, true);
+            }
         }
-        self.rows.push(row);
-        u32::try_from(self.rows.len() - 1).expect("rows fit in 32 bits")
+        if self.next == self.chunks.len() {
+            self.chunks.push(None);
+        }
+        self.chunks[self.next] = Some(Box::new(chunk));
+        self.first = self.first.min(self.next);
+        self.live += 1;
+        self.next += 1;
+        (self.next - 1, wrapped)
     }
 
-    /// The row of a number.
+    /// A chunk that is there.
     ///
     /// # Panics
-    /// If it is not in use.
+    /// If it is not.
     #[must_use]
-    pub fn get(&self, number: u32) -> &Row {
-        self.rows[number as usize].as_ref().expect("a row in use")
+    #[inline]
+    pub fn chunk(&self, number: usize) -> &Chunk {
+        self.chunks[number].as_ref().expect("a chunk in use")
     }
 
     /// The same, to be changed.
     ///
     /// # Panics
-    /// If it is not in use.
-    pub fn get_mut(&mut self, number: u32) -> &mut Row {
-        self.rows[number as usize].as_mut().expect("a row in use")
+    /// If it is not.
+    #[inline]
+    pub fn chunk_mut(&mut self, number: usize) -> &mut Chunk {
+        self.chunks[number].as_mut().expect("a chunk in use")
     }
 
-    /// The event of a row.
+    /// A chunk to be filled, and the scanner that fills it.
+    ///
+    /// # Panics
+    /// If the chunk is not there.
+    pub fn chunk_and_scanner(&mut self, number: usize, scanner: usize) -> (&mut Chunk, &mut Scanner) {
+        let chunk = self.chunks[number].as_mut().expect("a chunk in use");
+        (chunk, &mut self.scanners[scanner])
+    }
+
+    /// Keeps the raw record that was scanned last.
+    ///
+    /// # Panics
+    /// If the chunk is not there, or not one of raw records.
+    pub fn push_scanned(&mut self, chunk: usize, record: Span, head: &Head, number: u64) {
+        let chunk = self.chunks[chunk].as_mut().expect("a chunk in use");
+        let Payload::Scanned(rows) = &chunk.payload else {
+            panic!("a chunk of raw records");
+        };
+        let scanner = rows.scanner;
+        chunk.push(record, head, &self.scanners[scanner], number);
+    }
+
+    /// Event time of a stored row.
     #[must_use]
-    pub fn event(&self, number: u32) -> &Event {
-        &self.get(number).event
+    #[inline]
+    pub fn ts(&self, row: u32) -> i64 {
+        let (chunk, offset) = parts(row);
+        self.chunk(chunk).times()[offset]
     }
 
-    /// How many are in use.
+    /// Event time of a start row; none if it is long past every window.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.rows.len() - self.free.len()
+    #[inline]
+    pub fn start_ts(&self, row: u32) -> Option<i64> {
+        let (chunk, offset) = parts(row);
+        self.chunks.get(chunk)?.as_ref().map(|chunk| chunk.times()[offset])
     }
 
-    /// Whether none is in use.
+    /// The id of a row.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    pub fn id(&self, row: u32) -> IdRef<'_> {
+        let (chunk, offset) = parts(row);
+        self.chunk(chunk).id(offset)
     }
 
-    /// Room for a mark per row.
+    /// The sequence number of a row.
     #[must_use]
-    pub fn marks(&self) -> Vec<bool> {
-        vec![false; self.rows.len()]
+    pub fn seq(&self, row: u32) -> Option<i64> {
+        let (chunk, offset) = parts(row);
+        self.chunk(chunk).seq(offset)
     }
 
-    /// Drops the rows that were not marked.
-    pub fn sweep(&mut self, marks: &[bool]) {
-        for (number, row) in self.rows.iter_mut().enumerate() {
-            if !marks[number] && row.take().is_some() {
-                #[allow(clippy::cast_possible_truncation)]
-                self.free.push(number as u32);
+    /// The revision of a row.
+    #[must_use]
+    pub fn rev(&self, row: u32) -> i64 {
+        let (chunk, offset) = parts(row);
+        self.chunk(chunk).rev(offset)
+    }
+
+    /// What decides between two different inserts of equal `rev`; a number wins against none.
+    #[must_use]
+    pub fn rank(&self, row: u32) -> (i64, Vec<u8>, bool) {
+        let (chunk, offset) = parts(row);
+        let chunk = self.chunk(chunk);
+        let (seq, data) = (chunk.seq(offset), chunk.data(offset, &self.scanners));
+        (
+            chunk.rev(offset),
+            canonical_bytes(chunk.kind(offset), seq, &data),
+            seq.is_some(),
+        )
+    }
+
+    /// A row as expressions see it.
+    #[must_use]
+    #[inline]
+    pub fn view(&self, row: u32) -> RowView<'_> {
+        let (chunk, offset) = parts(row);
+        self.view_of(self.chunk(chunk), offset)
+    }
+
+    /// A row of a chunk as expressions see it.
+    #[must_use]
+    #[inline]
+    pub fn view_of<'a>(&'a self, chunk: &'a Chunk, offset: usize) -> RowView<'a> {
+        RowView {
+            chunk,
+            offset,
+            fields: &self.fields,
+            scanners: &self.scanners,
+        }
+    }
+
+    /// Sees to it that a predicate is evaluated for all rows of a chunk.
+    pub fn ready_truths(&mut self, chunk: usize, predicate: u32, predicates: &mut Predicates) {
+        let chunk = self.chunks[chunk].as_mut().expect("a chunk in use");
+        chunk.ready_truths(predicate, predicates, &self.fields, &self.scanners);
+    }
+
+    /// From now on reads these fields too, of stored records as well.
+    pub fn add_fields(&mut self, paths: &[FieldPath]) {
+        let mut is_new = false;
+        for path in paths {
+            is_new |= self.fields.add(path);
+        }
+        if !is_new {
+            return;
+        }
+        for scanner in &mut self.scanners {
+            scanner.set_fields(&self.fields.paths);
+        }
+        for chunk in self.chunks.iter_mut().flatten() {
+            if let Payload::Scanned(rows) = &mut chunk.payload {
+                let scanner = &mut self.scanners[rows.scanner];
+                rows.rescan(scanner, self.fields.paths.len());
             }
         }
+    }
+
+    /// The class of a row for a pattern that keeps them.
+    #[must_use]
+    #[inline]
+    pub fn class(&self, pattern: usize, row: u32) -> u32 {
+        let (chunk, offset) = parts(row);
+        self.chunk(chunk).class(pattern, offset)
+    }
+
+    /// Changes it.
+    pub fn set_class(&mut self, pattern: usize, row: u32, class: u32) {
+        let (chunk, offset) = parts(row);
+        self.chunk_mut(chunk).classes_mut(pattern)[offset] = class;
+    }
+
+    /// The total order of a key's events.
+    #[must_use]
+    pub fn order(&self, one: u32, other: u32) -> std::cmp::Ordering {
+        let plain = (self.ts(one), self.seq(one).unwrap_or(0)).cmp(&(self.ts(other), self.seq(other).unwrap_or(0)));
+        plain.then_with(|| self.id(one).cmp(&self.id(other)))
+    }
+
+    /// Notes another sequence number that a record of the row's identity carried.
+    pub fn remember_seq(&mut self, row: u32, seq: Option<i64>) {
+        let Some(seq) = seq else { return };
+        if self.seq(row) != Some(seq) {
+            let others = self.other_seqs.entry(row).or_default();
+            if !others.contains(&seq) {
+                others.push(seq);
+            }
+        }
+    }
+
+    /// Every sequence number that a record of the row's identity carried.
+    #[must_use]
+    pub fn seqs(&self, row: u32) -> Vec<i64> {
+        let others = self.other_seqs.get(&row).into_iter().flatten().copied();
+        self.seq(row).into_iter().chain(others).collect()
+    }
+
+    /// Notes that entries of keys refer to rows of a chunk, the newest of this time.
+    #[inline]
+    pub fn store(&mut self, chunk: usize, count: usize, newest: i64) {
+        let chunk = self.chunk_mut(chunk);
+        chunk.stored += count;
+        chunk.newest = chunk.newest.max(Some(newest));
+    }
+
+    /// Notes that entries of keys refer to these rows no more.
+    pub fn release(&mut self, rows: &[u32]) {
+        for row in rows {
+            let (chunk, offset) = parts(*row);
+            if !self.other_seqs.is_empty() {
+                self.other_seqs.remove(&row_number(chunk, offset));
+            }
+            self.chunk_mut(chunk).stored -= 1;
+        }
+    }
+
+    /// The same for rows of one chunk, none of which has other sequence numbers.
+    pub fn release_run(&mut self, chunk: usize, count: usize) {
+        self.chunk_mut(chunk).stored -= count;
+    }
+
+    /// Whether other sequence numbers are remembered for any row.
+    #[must_use]
+    pub fn has_other_seqs(&self) -> bool {
+        !self.other_seqs.is_empty()
+    }
+
+    /// How many chunks there are.
+    #[must_use]
+    pub fn live_chunks(&self) -> usize {
+        self.live
+    }
+
+    /// All chunks with their numbers.
+    pub fn chunks_mut(&mut self) -> impl Iterator<Item = (usize, &mut Chunk)> {
+        let chunks = self.chunks[self.first..].iter_mut().enumerate();
+        let first = self.first;
+        chunks.filter_map(move |(number, chunk)| chunk.as_mut().map(|chunk| (first + number, &mut **chunk)))
+    }
+
+    /// Lets payloads of chunks go that no entry refers to, and whole chunks for which `is_past(newest)` holds. Chunk
+    /// `open` is still being filled.
+    pub fn clean(&mut self, open: Option<usize>, is_past: impl Fn(usize, i64) -> bool) {
+        let (mut kept_one, mut live) = (false, self.live);
+        for number in self.first..self.chunks.len() {
+            let Some(chunk) = &mut self.chunks[number] else {
+                if !kept_one {
+                    self.first = number + 1;
+                }
+                continue;
+            };
+            if chunk.stored > 0 || open == Some(number) {
+                kept_one = true;
+            } else if chunk.newest.is_none_or(|newest| is_past(number, newest)) {
+                self.chunks[number] = None;
+                live -= 1;
+                if !kept_one {
+                    self.first = number + 1;
+                }
+            } else {
+                chunk.drop_payload();
+                kept_one = true;
+            }
+        }
+        self.live = live;
+    }
+
+    /// Room for a mark per chunk.
+    #[must_use]
+    pub fn marks(&self) -> Vec<bool> {
+        vec![false; self.chunks.len()]
     }
 }

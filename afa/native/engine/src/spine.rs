@@ -1,148 +1,193 @@
-//! The ordered events of one key, in small pages, with the list of partial matches that ends at each of them.
-//!
-//! An append touches only the end; a late insert shifts at most one page.
+//! The ordered events of one key, in small pages. Each page has the lists of partial matches that enter it, so that
+//! what follows from a late event can be computed from there; an append touches only the end.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 
-use crate::configuration::PartialMatch;
+use crate::configuration::Word;
+use crate::rows::{Rows, parts};
 
-const PAGE_ENTRIES: usize = 64;
+/// The most entries of a page. Small pages make late events cheap, large ones save lists.
+pub const PAGE_ENTRIES: usize = 16;
 
-/// The class of an event that a pattern does not see, because its key field differs.
-pub const UNSEEN: u32 = u32::MAX;
-/// The class of an event that Cleanse has not released to a pattern yet.
-pub const UNRELEASED: u32 = u32::MAX - 1;
-
-/// What one pattern knows of one event.
-#[derive(Clone, Copy, Debug)]
-pub struct Cell {
-    /// The event's class, or `UNSEEN`.
-    pub class: u32,
-    /// Its list has to be computed anew.
-    pub dirty: bool,
-    /// AFA+O: computations may come from the event before.
-    pub linked: bool,
-    begin: u32,
-    length: u32,
+/// A stretch of entries.
+#[derive(Clone, Debug)]
+pub struct Page {
+    length: usize,
+    times: [i64; PAGE_ENTRIES],
+    rows: [u32; PAGE_ENTRIES],
+    /// Per lane, the list of partial matches before the first entry.
+    pub entering: Vec<Vec<Word>>,
+    /// Per lane, a bit per entry: AFA+O lets computations come from the entry before. Only where a pattern asks.
+    pub links: Vec<u16>,
 }
 
-impl Cell {
-    /// A cell whose list is not computed yet.
+impl Page {
+    /// A page without entries.
     #[must_use]
-    pub fn fresh(class: u32, linked: bool) -> Self {
+    pub fn new(entering: Vec<Vec<Word>>) -> Self {
         Self {
-            class,
-            dirty: true,
-            linked,
-            begin: 0,
             length: 0,
+            times: [0; PAGE_ENTRIES],
+            rows: [0; PAGE_ENTRIES],
+            entering,
+            links: Vec::new(),
         }
     }
 
-    /// Whether the pattern sees the event.
+    /// Event times of the entries.
     #[must_use]
-    pub fn is_seen(self) -> bool {
-        self.class < UNRELEASED
-    }
-}
-
-/// The cells of one pattern in a page, and their lists. Lists that were replaced leave holes until the next packing.
-#[derive(Debug, Default)]
-struct Track {
-    cells: Vec<Cell>,
-    heap: Vec<PartialMatch>,
-    wasted: usize,
-}
-
-impl Track {
-    fn list(&self, slot: usize) -> &[PartialMatch] {
-        let cell = self.cells[slot];
-        &self.heap[cell.begin as usize..(cell.begin + cell.length) as usize]
+    #[inline]
+    pub fn times(&self) -> &[i64] {
+        &self.times[..self.length]
     }
 
-    #[allow(clippy::cast_possible_truncation)] // limited by max_partial_matches_per_key
-    fn set_list(&mut self, slot: usize, list: &[PartialMatch]) {
-        self.wasted += self.cells[slot].length as usize;
-        self.cells[slot].length = list.len() as u32;
-        self.cells[slot].begin = self.heap.len() as u32;
-        self.heap.extend_from_slice(list);
-        if self.wasted > 256 && self.wasted > self.heap.len() / 2 {
-            self.pack();
+    /// Rows of the entries.
+    #[must_use]
+    #[inline]
+    pub fn rows(&self) -> &[u32] {
+        &self.rows[..self.length]
+    }
+
+    /// How many entries fit in yet.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        PAGE_ENTRIES - self.length
+    }
+
+    /// Adds an entry at the end.
+    #[inline]
+    pub fn push(&mut self, ts: i64, row: u32) {
+        self.times[self.length] = ts;
+        self.rows[self.length] = row;
+        self.length += 1;
+    }
+
+    /// Adds consecutive rows at the end.
+    pub fn extend(&mut self, times: &[i64], first_row: u32) {
+        let (begin, end) = (self.length, self.length + times.len());
+        self.times[begin..end].copy_from_slice(times);
+        for (row, number) in self.rows[begin..end].iter_mut().zip(first_row..) {
+            *row = number;
         }
+        self.length = end;
     }
 
-    #[allow(clippy::cast_possible_truncation)]
-    fn pack(&mut self) {
-        let mut heap = Vec::with_capacity(self.heap.len() - self.wasted);
-        for cell in &mut self.cells {
-            let begin = heap.len() as u32;
-            heap.extend_from_slice(&self.heap[cell.begin as usize..(cell.begin + cell.length) as usize]);
-            cell.begin = begin;
+    /// Empties the page.
+    pub fn clear(&mut self) {
+        self.length = 0;
+        self.links.fill(0);
+    }
+
+    /// Whether AFA+O lets computations of a lane come from the entry before this one.
+    #[must_use]
+    pub fn is_linked(&self, lane: usize, slot: usize) -> bool {
+        self.links.get(lane).is_some_and(|bits| bits >> slot & 1 != 0)
+    }
+
+    /// Notes that.
+    pub fn set_link(&mut self, lane: usize, slot: usize, linked: bool) {
+        if self.links.len() <= lane {
+            self.links.resize(lane + 1, 0);
         }
-        self.heap = heap;
-        self.wasted = 0;
+        let bit = 1 << slot;
+        self.links[lane] = self.links[lane] & !bit | if linked { bit } else { 0 };
     }
-
-    fn split_off(&mut self, at: usize) -> Self {
-        let cells = self.cells.split_off(at);
-        let mut upper = Self {
-            cells,
-            heap: self.heap.clone(),
-            wasted: 0,
-        };
-        upper.pack();
-        self.pack();
-        upper
-    }
-}
-
-#[derive(Debug)]
-struct Page {
-    times: Vec<i64>,
-    rows: Vec<u32>,
-    tracks: Vec<Track>,
 }
 
 /// Where an entry stands; good until the next insert or removal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    page: usize,
-    slot: usize,
+    /// The page's index.
+    pub page: usize,
+    /// The index in the page.
+    pub slot: usize,
 }
 
-/// All entries of a key in event order.
-#[derive(Debug)]
+/// All entries of a key in event order. No page is empty.
+#[derive(Debug, Default)]
 pub struct Spine {
-    pages: VecDeque<Page>,
-    patterns: usize,
+    /// The pages.
+    pub pages: VecDeque<Page>,
 }
 
 impl Spine {
-    /// An empty spine for this many patterns.
-    #[must_use]
-    pub fn new(patterns: usize) -> Self {
-        Self {
-            pages: VecDeque::new(),
-            patterns,
-        }
-    }
-
     /// Whether there is no entry.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()
     }
 
-    /// The first entry.
+    /// How many entries there are.
     #[must_use]
-    pub fn first(&self) -> Option<Place> {
-        (!self.pages.is_empty()).then_some(Place { page: 0, slot: 0 })
+    pub fn len(&self) -> usize {
+        self.pages.iter().map(|page| page.length).sum()
+    }
+
+    /// The time of the last entry.
+    #[must_use]
+    pub fn last_ts(&self) -> Option<i64> {
+        self.pages.back().and_then(|page| page.times().last()).copied()
+    }
+
+    /// The row of the last entry.
+    #[must_use]
+    pub fn last_row(&self) -> Option<u32> {
+        self.pages.back().and_then(|page| page.rows().last()).copied()
+    }
+
+    /// The row of an entry.
+    #[must_use]
+    pub fn row(&self, place: Place) -> u32 {
+        self.pages[place.page].rows()[place.slot]
+    }
+
+    /// The first entry for which `is_before(ts, row)` is false; none if there is no such entry.
+    pub fn search(&self, is_before: impl Fn(i64, u32) -> bool) -> Option<Place> {
+        let last = |page: &Page| (page.times[page.length - 1], page.rows[page.length - 1]);
+        // Most late events are late by little.
+        let (mut step, mut high) = (1, self.pages.len());
+        while step <= self.pages.len() {
+            let (ts, row) = last(&self.pages[self.pages.len() - step]);
+            if is_before(ts, row) {
+                break;
+            }
+            high = self.pages.len() - step;
+            step *= 2;
+        }
+        let mut low = if step <= self.pages.len() {
+            self.pages.len() - step + 1
+        } else {
+            0
+        };
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            let (ts, row) = last(&self.pages[middle]);
+            if is_before(ts, row) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let page = self.pages.get(low)?;
+        let mut slot = 0;
+        while is_before(page.times[slot], page.rows[slot]) {
+            slot += 1;
+        }
+        Some(Place { page: low, slot })
+    }
+
+    /// Where a row belongs: before the entry that is answered, at the end if none.
+    #[must_use]
+    pub fn place_of(&self, rows: &Rows, row: u32) -> Option<Place> {
+        let ts = rows.ts(row);
+        self.search(|other_ts, other| other_ts < ts || other_ts == ts && rows.order(other, row) == Ordering::Less)
     }
 
     /// The entry after this one.
     #[must_use]
     pub fn next(&self, place: Place) -> Option<Place> {
-        if place.slot + 1 < self.pages[place.page].rows.len() {
+        if place.slot + 1 < self.pages[place.page].length {
             return Some(Place {
                 slot: place.slot + 1,
                 ..place
@@ -154,265 +199,78 @@ impl Spine {
         })
     }
 
-    /// The entry before this one.
-    #[must_use]
-    pub fn previous(&self, place: Place) -> Option<Place> {
-        if place.slot > 0 {
-            return Some(Place {
-                slot: place.slot - 1,
-                ..place
-            });
-        }
-        let page = place.page.checked_sub(1)?;
-        Some(Place {
-            page,
-            slot: self.pages[page].rows.len() - 1,
-        })
-    }
-
-    /// Event time of an entry.
-    #[must_use]
-    pub fn ts(&self, place: Place) -> i64 {
-        self.pages[place.page].times[place.slot]
-    }
-
-    /// Row of an entry.
-    #[must_use]
-    pub fn row(&self, place: Place) -> u32 {
-        self.pages[place.page].rows[place.slot]
-    }
-
-    /// Event time of the last entry.
-    #[must_use]
-    pub fn last_ts(&self) -> Option<i64> {
-        self.pages.back().and_then(|page| page.times.last().copied())
-    }
-
-    /// The cell of a pattern at an entry.
-    #[must_use]
-    pub fn cell(&self, pattern: usize, place: Place) -> Cell {
-        self.pages[place.page].tracks[pattern].cells[place.slot]
-    }
-
-    /// The same, to be changed.
-    pub fn cell_mut(&mut self, pattern: usize, place: Place) -> &mut Cell {
-        &mut self.pages[place.page].tracks[pattern].cells[place.slot]
-    }
-
-    /// The list of partial matches that ends at an entry.
-    #[must_use]
-    pub fn list(&self, pattern: usize, place: Place) -> &[PartialMatch] {
-        self.pages[place.page].tracks[pattern].list(place.slot)
-    }
-
-    /// Replaces it.
-    pub fn set_list(&mut self, pattern: usize, place: Place, list: &[PartialMatch]) {
-        self.pages[place.page].tracks[pattern].set_list(place.slot, list);
-    }
-
-    /// The first entry for which `is_before(ts, row)` is false.
-    pub fn search(&self, is_before: impl Fn(i64, u32) -> bool) -> Option<Place> {
-        let page = self.pages.partition_point(|page| {
-            let last = page.rows.len() - 1;
-            is_before(page.times[last], page.rows[last])
-        });
-        let found = self.pages.get(page)?;
-        let (mut low, mut high) = (0, found.rows.len() - 1);
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            if is_before(found.times[middle], found.rows[middle]) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Some(Place { page, slot: low })
-    }
-
-    /// Puts an entry before `before` (at the end if none) and answers where it stands now.
-    pub fn insert(&mut self, before: Option<Place>, ts: i64, row: u32, cells: impl Iterator<Item = Cell>) -> Place {
-        let mut place = before.unwrap_or_else(|| match self.pages.back() {
-            Some(page) => Place {
-                page: self.pages.len() - 1,
-                slot: page.rows.len(),
+    /// The last `count` rows before a place (or the end), in order, appended to `out`; fewer if there are fewer.
+    pub fn rows_before(&self, place: Option<Place>, count: usize, out: &mut Vec<u32>) {
+        let begin = out.len();
+        let (last, mut end) = match place {
+            Some(place) => (place.page, Some(place.slot)),
+            None => match self.pages.len().checked_sub(1) {
+                Some(last) => (last, None),
+                None => return,
             },
-            None => Place { page: 0, slot: 0 },
-        });
-        if self
-            .pages
-            .get(place.page)
-            .is_none_or(|page| page.rows.len() >= PAGE_ENTRIES)
-        {
-            place = self.make_room(place);
-        }
-        let page = &mut self.pages[place.page];
-        page.times.insert(place.slot, ts);
-        page.rows.insert(place.slot, row);
-        for (track, cell) in page.tracks.iter_mut().zip(cells) {
-            track.cells.insert(place.slot, cell);
-        }
-        place
-    }
-
-    fn make_room(&mut self, place: Place) -> Place {
-        let at_end = place.page >= self.pages.len()
-            || (place.page + 1 == self.pages.len() && place.slot == self.pages[place.page].rows.len());
-        if at_end {
-            let tracks = (0..self.patterns).map(|_| Track::default()).collect();
-            self.pages.push_back(Page {
-                times: Vec::new(),
-                rows: Vec::new(),
-                tracks,
-            });
-            return Place {
-                page: self.pages.len() - 1,
-                slot: 0,
-            };
-        }
-        let page = &mut self.pages[place.page];
-        let half = page.rows.len() / 2;
-        let upper = Page {
-            times: page.times.split_off(half),
-            rows: page.rows.split_off(half),
-            tracks: page.tracks.iter_mut().map(|track| track.split_off(half)).collect(),
         };
-        self.pages.insert(place.page + 1, upper);
-        if place.slot > half {
-            Place {
-                page: place.page + 1,
-                slot: place.slot - half,
+        for page in (0..=last).rev() {
+            let rows = self.pages[page].rows();
+            let rows = &rows[..end.take().unwrap_or(rows.len())];
+            let wanted = count - (out.len() - begin);
+            out.extend(rows.iter().rev().take(wanted));
+            if out.len() - begin == count {
+                break;
             }
+        }
+        out[begin..].reverse();
+    }
+
+    /// Notes in their chunks that the entries of a page are gone.
+    pub fn release(page: &Page, rows: &mut Rows) {
+        let entries = page.rows();
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
+            return;
+        };
+        let consecutive = (*last).wrapping_sub(*first) as usize == entries.len() - 1;
+        if consecutive && parts(*first).0 == parts(*last).0 && !rows.has_other_seqs() {
+            rows.release_run(parts(*first).0, entries.len());
         } else {
-            place
+            rows.release(entries);
         }
-    }
-
-    /// Takes an entry out and answers with the one that stands there now.
-    pub fn remove(&mut self, place: Place) -> Option<Place> {
-        let page = &mut self.pages[place.page];
-        page.times.remove(place.slot);
-        page.rows.remove(place.slot);
-        for track in &mut page.tracks {
-            let cell = track.cells.remove(place.slot);
-            track.wasted += cell.length as usize;
-        }
-        if page.rows.is_empty() {
-            self.pages.remove(place.page);
-            return (place.page < self.pages.len()).then_some(Place {
-                page: place.page,
-                slot: 0,
-            });
-        }
-        if place.slot < page.rows.len() {
-            return Some(place);
-        }
-        (place.page + 1 < self.pages.len()).then_some(Place {
-            page: place.page + 1,
-            slot: 0,
-        })
-    }
-
-    /// Drops everything up to and including an entry.
-    pub fn drop_through(&mut self, place: Place) {
-        self.pages.drain(..place.page);
-        let page = &mut self.pages[0];
-        page.times.drain(..=place.slot);
-        page.rows.drain(..=place.slot);
-        for track in &mut page.tracks {
-            let dropped = track
-                .cells
-                .drain(..=place.slot)
-                .map(|cell| cell.length as usize)
-                .sum::<usize>();
-            track.wasted += dropped;
-        }
-        if page.rows.is_empty() {
-            self.pages.pop_front();
-        }
-    }
-
-    /// All lists and rows, for marking what is in use.
-    pub fn each(&self, mut visit: impl FnMut(usize, &[PartialMatch]), mut row: impl FnMut(u32)) {
-        for page in &self.pages {
-            page.rows.iter().for_each(|number| row(*number));
-            for (pattern, track) in page.tracks.iter().enumerate() {
-                (0..track.cells.len()).for_each(|slot| visit(pattern, track.list(slot)));
-            }
-        }
-    }
-
-    /// How many partial matches end at the last entry, over all patterns.
-    #[must_use]
-    pub fn live(&self) -> usize {
-        let last = self.pages.back();
-        last.map_or(0, |page| {
-            page.tracks
-                .iter()
-                .map(|track| track.list(track.cells.len() - 1).len())
-                .sum()
-        })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Cell, Spine};
+    use super::{Page, Place, Spine};
 
-    fn order(spine: &Spine) -> Vec<(i64, Vec<u64>)> {
-        let mut entries = Vec::new();
-        let mut place = spine.first();
-        while let Some(here) = place {
-            entries.push((spine.ts(here), spine.list(0, here).to_vec()));
-            place = spine.next(here);
-        }
-        entries
-    }
-
-    /// Inserts in a scattered order, over several pages, with a list for each entry.
-    fn filled(count: i64) -> Spine {
-        let mut spine = Spine::new(1);
-        for step in 0..count {
-            let ts = step * 37 % count;
-            let before = spine.search(|other, _| other < ts);
-            let place = spine.insert(
-                before,
-                ts,
-                u32::try_from(ts).unwrap(),
-                std::iter::once(Cell::fresh(0, true)),
-            );
-            spine.set_list(0, place, &[ts.unsigned_abs(), 7]);
+    fn spine(count: u32) -> Spine {
+        let mut spine = Spine::default();
+        for row in 0..count {
+            if spine.pages.back().is_none_or(|page| page.room() == 0) {
+                spine.pages.push_back(Page::new(Vec::new()));
+            }
+            spine.pages.back_mut().unwrap().push(i64::from(row) * 2, row);
         }
         spine
     }
 
-    fn expected(times: impl Iterator<Item = i64>) -> Vec<(i64, Vec<u64>)> {
-        times.map(|ts| (ts, vec![ts.unsigned_abs(), 7])).collect()
-    }
-
     #[test]
-    fn entries_and_lists_stay_together_in_order() {
-        assert_eq!(order(&filled(1000)), expected(0..1000));
-    }
-
-    #[test]
-    fn every_entry_is_found_and_can_be_removed() {
-        let mut spine = filled(300);
-        for ts in (0..300).filter(|ts| ts % 3 != 0) {
-            let place = spine.search(|other, _| other < ts).expect("it is there");
-            assert_eq!(spine.row(place), u32::try_from(ts).unwrap());
-            spine.remove(place);
+    fn every_place_is_found() {
+        for count in [1, 15, 16, 17, 100, 333] {
+            let spine = spine(count);
+            for ts in -1..=2 * i64::from(count) {
+                let found = spine.search(|other, _| other < ts).map(|place| spine.row(place));
+                let expected = u32::try_from((ts + 1) / 2).unwrap();
+                assert_eq!(found, (expected < count).then_some(expected), "{ts} of {count}");
+            }
         }
-        assert_eq!(order(&spine), expected((0..300).filter(|ts| ts % 3 == 0)));
     }
 
     #[test]
-    fn a_prefix_is_dropped() {
-        let mut spine = filled(500);
-        let last = spine.search(|other, _| other < 250).expect("it is there");
-        spine.drop_through(last);
-        assert_eq!(order(&spine), expected(251..500));
-        let last = spine.search(|other, _| other < 499).expect("it is there");
-        spine.drop_through(last);
-        assert!(spine.is_empty());
+    fn rows_before_a_place() {
+        let spine = spine(40);
+        let mut out = vec![7];
+        spine.rows_before(Some(Place { page: 2, slot: 1 }), 3, &mut out);
+        assert_eq!(out, [7, 30, 31, 32]);
+        out.clear();
+        spine.rows_before(None, 100, &mut out);
+        assert_eq!(out, (0..40).collect::<Vec<u32>>());
     }
 }

@@ -257,6 +257,18 @@ impl Comparison {
         }
     }
 
+    /// The operator that says the same with its operands exchanged.
+    #[must_use]
+    pub fn flipped(self) -> Self {
+        match self {
+            Self::Less => Self::Greater,
+            Self::LessEqual => Self::GreaterEqual,
+            Self::Greater => Self::Less,
+            Self::GreaterEqual => Self::LessEqual,
+            same @ (Self::Equal | Self::NotEqual) => same,
+        }
+    }
+
     fn is_equality(self) -> bool {
         matches!(self, Self::Equal | Self::NotEqual)
     }

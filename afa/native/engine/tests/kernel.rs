@@ -28,7 +28,7 @@ fn check(values: &[Value], constant: &Value, comparison: Comparison, bits: &[u64
         .collect();
     assert_eq!(found, expected, "{comparison:?} {constant:?}");
     assert_eq!(unknown, truths.iter().filter(|truth| truth.is_none()).count() as u64);
-    if values.len() % 64 != 0 {
+    if !values.len().is_multiple_of(64) {
         assert_eq!(
             bits[values.len() / 64] >> (values.len() % 64),
             0,
@@ -145,8 +145,8 @@ fn texts() {
                 for negated in [false, true] {
                     let (mut bits, mut unknown) = (vec![u64::MAX; words(length)], 0);
                     find_texts(&texts, 2, constants, negated, length, &mut bits, &mut unknown);
-                    let truth = |text: &Option<&str>| text.is_some_and(|text| constants.contains(&text) != negated);
-                    let expected: Vec<bool> = column[2..].iter().map(truth).collect();
+                    let truth = |text: Option<&str>| text.is_some_and(|text| constants.contains(&text) != negated);
+                    let expected: Vec<bool> = column[2..].iter().copied().map(truth).collect();
                     let found: Vec<bool> = (0..length).map(|row| bits[row / 64] >> (row % 64) & 1 == 1).collect();
                     assert_eq!(found, expected);
                     assert_eq!(unknown, column[2..].iter().filter(|text| text.is_none()).count() as u64);

@@ -1,24 +1,33 @@
 //! The class behind `afa.Engine`.
 
-use std::fmt::Write as _;
-
-use afa_engine::change::Change;
-use afa_engine::engine::{Engine, Outcome};
+use afa_engine::arrow_rows::ArrowRows;
+use afa_engine::domain::Origin;
+use afa_engine::engine::Engine;
 use afa_engine::expression::Node;
-use afa_engine::json;
-use afa_engine::msgpack::{Malformed, Reader};
-use afa_engine::record::Record;
-use afa_engine::value::Value;
+use afa_engine::input::{Feeding, Raw};
+use afa_engine::limits::Limits;
+use afa_engine::msgpack::Malformed;
+use afa_engine::scan::Envelope;
+use afa_engine::segment::Net;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::PyDict;
 
-use crate::pattern::{read_arc, read_pattern};
+use crate::arrow_capsule::import_batch;
+use crate::changes::NativeChanges;
+use crate::guard::{broken, guarded};
+use crate::pattern::{apply_arc, build_engine};
 
-/// Patterns and the state of all keys. Every answer is `(changes, punctuation, late, bad)`.
+/// Patterns and the state of all keys. A batch is begun, fed in parts and finished; in between the caller checks what
+/// only it can check.
 #[pyclass(module = "afa._native")]
 pub(crate) struct NativeEngine {
     engine: Engine,
+    feeding: Feeding,
+    batch: Option<ArrowRows>,
+    /// What a panic left behind.
+    failure: Option<String>,
 }
 
 #[allow(clippy::needless_pass_by_value)] // the shape that `map_err` asks for
@@ -26,58 +35,188 @@ fn malformed(error: Malformed) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
+type Headers = Vec<(PyBackedStr, PyBackedBytes)>;
+
+/// What comes beside the values, all of the same length.
+#[derive(FromPyObject)]
+struct Beside {
+    keys: Option<Vec<Option<PyBackedBytes>>>,
+    timestamps: Option<Vec<Option<i64>>>,
+    headers: Option<Vec<Option<Headers>>>,
+    partitions: Option<Vec<(PyBackedStr, u32)>>,
+    offsets: Option<Vec<i64>>,
+    numbers: Option<Vec<u64>>,
+}
+
+impl NativeEngine {
+    /// Works on the engine without the interpreter's lock; a panic is reported, now and ever after.
+    fn work<T: Send>(&mut self, py: Python<'_>, work: impl FnOnce(&mut Self) -> T + Send) -> PyResult<T> {
+        if let Some(report) = &self.failure {
+            return Err(broken(report));
+        }
+        match py.detach(|| guarded(|| work(self))) {
+            Ok(done) => Ok(done),
+            Err(report) => {
+                let error = broken(&report);
+                self.failure = Some(report);
+                Err(error)
+            }
+        }
+    }
+}
+
 #[pymethods]
 impl NativeEngine {
     #[new]
     #[allow(clippy::needless_pass_by_value)] // a list of bytes has no borrowed form
-    fn new(patterns: Vec<Vec<u8>>) -> PyResult<Self> {
-        let programs = patterns
-            .iter()
-            .map(|bytes| read_pattern(bytes))
-            .collect::<Result<Vec<_>, _>>();
+    fn new(patterns: Vec<Vec<u8>>, mapping: &[u8], limits: Vec<(String, usize)>) -> PyResult<Self> {
+        let mut set = Limits::default();
+        for (name, value) in &limits {
+            if !set.set(name, *value) {
+                return Err(PyValueError::new_err(format!("there is no limit `{name}`")));
+            }
+        }
+        let engine = guarded(|| build_engine(&patterns, mapping, set)).map_err(|report| broken(&report))?;
         Ok(Self {
-            engine: Engine::new(programs.map_err(malformed)?),
+            engine: engine.map_err(malformed)?,
+            feeding: Feeding::new(Net::Record),
+            batch: None,
+            failure: None,
         })
     }
 
-    /// Feeds one record (JSON); `number` makes the id of an event without one. None: the record names an arc or a
-    /// condition, whose text only the caller can check.
-    fn feed<'py>(&mut self, py: Python<'py>, value: &[u8], number: u64) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let record = match json::read(value) {
-            Ok(data) => Record::read(data, number),
-            Err(error) => Err(format!("not JSON: {} (byte {})", error.what, error.at + 1)),
-        };
-        let outcome = match record {
-            Ok(Record::Event(event)) => py.detach(|| self.engine.feed(event)),
-            Ok(Record::Punctuation(ts, None)) => py.detach(|| self.engine.punctuate(ts)),
-            Ok(Record::ArcPunctuation(ts)) => py.detach(|| self.engine.punctuate_arcs(ts)),
-            Ok(Record::Punctuation(_, Some(_)) | Record::Arc) => return Ok(None),
-            Err(bad) => return Ok(Some((PyList::empty(py), py.None(), py.None(), bad).into_pyobject(py)?)),
-        };
-        answer(py, &outcome).map(Some)
+    /// Begins a batch.
+    fn begin(&mut self, net_per_batch: bool) {
+        self.feeding = Feeding::new(if net_per_batch { Net::Batch } else { Net::Record });
     }
 
-    /// A punctuation with a condition, in the compact form.
-    fn punctuate_when<'py>(
+    /// Feeds raw records from the one with index `from` on. The answer is the index of a record whose texts have to be
+    /// checked first, if there is one.
+    fn feed_raw(
         &mut self,
-        py: Python<'py>,
-        ts: i64,
-        condition: &[u8],
-        text: &str,
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        let condition = Node::read(condition, &[]).map_err(malformed)?;
-        answer(py, &self.engine.punctuate_when(ts, condition, text))
+        py: Python<'_>,
+        values: Vec<Option<PyBackedBytes>>,
+        from: usize,
+        first_number: u64,
+        beside: Beside,
+    ) -> PyResult<Option<u32>> {
+        self.work(py, |native| {
+            let origins = native.origins(&beside);
+            let headers = borrowed_headers(&beside);
+            let raw = |index: usize| Raw {
+                value: values[index].as_deref(),
+                envelope: envelope(&beside, &headers, index),
+                origin: origins.as_ref().map_or(Origin::default(), |origins| origins[index]),
+                number: beside
+                    .numbers
+                    .as_ref()
+                    .map_or(first_number + index as u64, |numbers| numbers[index]),
+            };
+            let records = (from..values.len()).map(raw);
+            native.engine.feed_raw(&mut native.feeding, count(from), records);
+            native.feeding.fed.asks
+        })
     }
 
-    /// Inserts or replaces an arc of the pattern with this index in order of names.
-    fn set_arc<'py>(&mut self, py: Python<'py>, pattern: usize, arc: &[u8]) -> PyResult<Bound<'py, PyTuple>> {
-        let arc = read_arc(&mut Reader::new(arc), &mut self.engine.programs[pattern]).map_err(malformed)?;
-        answer(py, &py.detach(|| self.engine.set_arc(pattern, arc)))
+    /// Takes up a record batch: anything with `__arrow_c_array__`.
+    fn load_arrow(&mut self, batch: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let rows = ArrowRows::new(&import_batch(batch)?).map_err(PyValueError::new_err)?;
+        let length = rows.len();
+        self.batch = Some(rows);
+        Ok(length)
+    }
+
+    /// The JSON of the arc change in a row.
+    fn arrow_arc(&self, row: usize) -> Option<String> {
+        let rows = self.batch.as_ref()?;
+        rows.arc(row).map(ToOwned::to_owned)
+    }
+
+    /// The condition of the punctuation that has to be checked.
+    fn condition(&self) -> Option<String> {
+        let condition = self.feeding.fed.condition.as_ref();
+        condition.map(|(.., text)| text.clone())
+    }
+
+    /// Feeds the rows of the batch from one on; answers like `feed_raw`.
+    fn feed_arrow(
+        &mut self,
+        py: Python<'_>,
+        from: usize,
+        first_number: u64,
+        partition: Option<(PyBackedStr, u32)>,
+    ) -> PyResult<Option<u32>> {
+        self.work(py, |native| {
+            let origin = partition.map_or(Origin::default(), |(topic, number)| {
+                native.engine.origin(&topic, number)
+            });
+            if let Some(rows) = native.batch.take() {
+                native
+                    .engine
+                    .feed_arrow(&mut native.feeding, &rows, from, first_number, origin);
+                if native.feeding.fed.asks.is_some() {
+                    native.batch = Some(rows);
+                }
+            }
+            native.feeding.fed.asks
+        })
+    }
+
+    /// Ends the batch and tells what it led to.
+    fn finish(&mut self, py: Python<'_>) -> PyResult<NativeChanges> {
+        self.work(py, |native| {
+            let mut feeding = std::mem::replace(&mut native.feeding, Feeding::new(Net::Record));
+            native.engine.finish(&mut feeding);
+            NativeChanges::new(native.engine.take_changes(), feeding.fed)
+        })
+    }
+
+    /// The condition that had to be checked, in the compact form.
+    fn punctuate_when(&mut self, condition: &[u8]) -> PyResult<()> {
+        let condition = Node::read(condition, &[]).map_err(malformed)?;
+        if let Some((origin, ts, text)) = self.feeding.fed.condition.take() {
+            self.engine.punctuate_when(origin, ts, condition, &text);
+        }
+        Ok(())
+    }
+
+    /// Inserts or replaces an arc of the pattern with this index in order of names; `record` is the JSON that said so.
+    /// The answer is the number of its body.
+    fn set_arc(&mut self, py: Python<'_>, pattern: usize, arc: &[u8], record: &[u8]) -> PyResult<u32> {
+        self.work(py, |native| apply_arc(&mut native.engine, pattern, arc, record))?
+            .map_err(malformed)
     }
 
     /// Removes an arc.
-    fn remove_arc<'py>(&mut self, py: Python<'py>, pattern: usize, id: &str) -> PyResult<Bound<'py, PyTuple>> {
-        answer(py, &py.detach(|| self.engine.remove_arc(pattern, id)))
+    fn remove_arc(&mut self, py: Python<'_>, pattern: usize, id: &str) -> PyResult<()> {
+        self.work(py, |native| native.engine.remove_arc(pattern, id))
+    }
+
+    /// The arcs of a pattern as they are now: id, number of the body, lifetime.
+    fn arcs(&self, pattern: usize) -> Vec<(String, u32, i64, Option<i64>)> {
+        let book = &self.engine.books[pattern];
+        book.iter()
+            .filter_map(|(id, ..)| {
+                let life = self.engine.life_of(pattern, id)?;
+                Some((id.to_owned(), life.body, life.le, life.re))
+            })
+            .collect()
+    }
+
+    /// Notes that a record came too late.
+    fn note_late(&mut self, index: u32, reason: String) {
+        self.engine.counters.late += 1;
+        self.feeding.fed.late.push((index, reason));
+    }
+
+    /// Notes that a record is bad.
+    fn note_bad(&mut self, index: u32, reason: String) {
+        self.feeding.fed.bad.push((index, reason));
+    }
+
+    /// Whether another arc would be one too many.
+    fn too_many_arcs(&mut self) -> bool {
+        self.engine.too_many_arcs()
     }
 
     /// The bound below which an arc record is late.
@@ -86,8 +225,8 @@ impl NativeEngine {
     }
 
     /// The names of the keys that have state.
-    fn keys(&self) -> Vec<String> {
-        self.engine.key_names().iter().map(ToString::to_string).collect()
+    fn keys(&mut self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.work(py, |native| native.engine.key_names())
     }
 
     /// What has been counted so far.
@@ -100,62 +239,59 @@ impl NativeEngine {
         counted.set_item("idle_retractions", counters.idle_retractions)?;
         counted.set_item("unseen", counters.unseen)?;
         counted.set_item("peak_partial_matches", counters.peak_partial_matches)?;
-        counted.set_item(
-            "errors",
-            self.engine.programs.iter().map(|program| program.errors).sum::<u64>(),
-        )?;
-        let evaluations = self
-            .engine
-            .programs
-            .iter()
-            .map(|program| program.evaluations)
-            .sum::<u64>();
+        counted.set_item("degraded_keys", counters.degraded_keys)?;
+        counted.set_item("refused_keys", counters.refused_keys)?;
+        let (errors, evaluations) = self.engine.evaluations();
+        counted.set_item("errors", errors)?;
         counted.set_item("condition_evaluations", evaluations)?;
         Ok(counted)
     }
 }
 
-fn answer<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyTuple>> {
-    let changes = outcome
-        .changes
-        .iter()
-        .map(|change| told(py, change))
-        .collect::<PyResult<Vec<_>>>()?;
-    (changes, outcome.punctuation, outcome.late.as_deref(), py.None()).into_pyobject(py)
-}
-
-/// `(retracts, id, pattern, key, (start, end, until), state, register values, (first, last))`.
-fn told<'py>(py: Python<'py>, change: &Change) -> PyResult<Bound<'py, PyTuple>> {
-    let mut id = String::with_capacity(32);
-    for byte in change.id() {
-        write!(id, "{byte:02x}").map_err(|error| PyValueError::new_err(error.to_string()))?;
+impl NativeEngine {
+    fn origins(&mut self, beside: &Beside) -> Option<Vec<Origin>> {
+        let partitions = beside.partitions.as_ref()?;
+        let mut last: Option<(&PyBackedStr, u32, Origin)> = None;
+        let mut origins = Vec::with_capacity(partitions.len());
+        for (topic, partition) in partitions {
+            let known = last.filter(|(known, number, _)| **known == **topic && number == partition);
+            let origin = known.map_or_else(|| self.engine.origin(topic, *partition), |(.., origin)| origin);
+            last = Some((topic, *partition, origin));
+            origins.push(origin);
+        }
+        Some(origins)
     }
-    let registers = change
-        .registers
-        .iter()
-        .map(|value| plain(py, value))
-        .collect::<PyResult<Vec<_>>>()?;
-    let span = (change.start, change.end, change.until);
-    let events = (&*change.first.text(), &*change.last.text());
-    (
-        change.retracts,
-        id,
-        &*change.name,
-        &*change.key,
-        span,
-        &*change.state,
-        registers,
-        events,
-    )
-        .into_pyobject(py)
 }
 
-fn plain<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-    Ok(match value {
-        Value::Int(number) => number.into_pyobject(py)?.into_any(),
-        Value::Float(number) => number.into_pyobject(py)?.into_any(),
-        Value::Bool(truth) => truth.into_pyobject(py)?.to_owned().into_any(),
-        Value::Str(text) => (&**text).into_pyobject(py)?.into_any(),
-        Value::Unknown | Value::List(_) => py.None().into_bound(py),
-    })
+fn borrowed_headers(beside: &Beside) -> Vec<Vec<(&str, &[u8])>> {
+    let Some(headers) = &beside.headers else {
+        return Vec::new();
+    };
+    let mut borrowed = Vec::with_capacity(headers.len());
+    for header in headers {
+        let pairs = header.iter().flatten();
+        borrowed.push(pairs.map(|(name, value)| (&**name, &**value)).collect());
+    }
+    borrowed
+}
+
+fn envelope<'a>(beside: &'a Beside, headers: &'a [Vec<(&'a str, &'a [u8])>], index: usize) -> Envelope<'a> {
+    let position = match (&beside.partitions, &beside.offsets) {
+        (Some(partitions), Some(offsets)) => {
+            let (topic, partition) = &partitions[index];
+            Some((&**topic, *partition, offsets[index]))
+        }
+        _ => None,
+    };
+    Envelope {
+        key: beside.keys.as_ref().and_then(|keys| keys[index].as_deref()),
+        timestamp_ms: beside.timestamps.as_ref().and_then(|times| times[index]),
+        headers: headers.get(index).map_or(&[], Vec::as_slice),
+        position,
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // a batch has far fewer records
+fn count(place: usize) -> u32 {
+    place as u32
 }

@@ -1,13 +1,22 @@
-//! `afa._native`: the one door between Python and the engine. Only `afa/engine.py` goes through it.
+//! `afa._native`: the one door between Python and the engine. Only `afa/native_engine.py` goes through it.
+
+#![deny(unsafe_code)]
 
 use pyo3::prelude::*;
 
+// The C structures of the Arrow interface lie behind bare pointers.
+#[allow(unsafe_code)]
+mod arrow_capsule;
+mod changes;
 mod door;
+mod guard;
 mod pattern;
 
 /// The native part of `afa`; import `afa`, not this.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::changes::NativeChanges;
     #[pymodule_export]
     use super::door::NativeEngine;
     use super::pyfunction;

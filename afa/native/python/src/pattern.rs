@@ -2,14 +2,45 @@
 
 use std::sync::Arc;
 
+use afa_engine::arc_book::{BodyFacts, read_arc_record};
+use afa_engine::engine::Engine;
+use afa_engine::epochs::Life;
 use afa_engine::expression::{FieldPath, Node};
-use afa_engine::live_arcs::NewArc;
+use afa_engine::limits::Limits;
 use afa_engine::msgpack::{Malformed, Reader};
 use afa_engine::pattern::{Body, Frame, Register, Window};
-use afa_engine::program::Program;
+use afa_engine::program::{Program, Shared};
+use afa_engine::scan::Mapping;
+
+/// An arc as it was packed.
+pub(crate) struct NewArc {
+    id: Arc<str>,
+    life: Life,
+    is_final: bool,
+    /// Its lifetime names the least 64-bit number, which is not the same as unbounded to the rules of changes.
+    asked: bool,
+}
+
+/// An engine with the arcs of its patterns.
+pub(crate) fn build_engine(patterns: &[Vec<u8>], mapping: &[u8], limits: Limits) -> Result<Engine, Malformed> {
+    let mut shared = Shared::default();
+    let mut read = patterns
+        .iter()
+        .map(|bytes| read_pattern(bytes, &mut shared))
+        .collect::<Result<Vec<_>, _>>()?;
+    read.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
+    let (programs, arcs): (Vec<Program>, Vec<Vec<NewArc>>) = read.into_iter().unzip();
+    let mut engine = Engine::new(programs, shared, Mapping::read(mapping)?, limits);
+    for (pattern, arcs) in arcs.into_iter().enumerate() {
+        for arc in arcs {
+            engine.set_arc(pattern, &arc.id, arc.life, arc.asked);
+        }
+    }
+    Ok(engine)
+}
 
 /// `[name, window, registers, start, finals, key field, speculation, hold, gap free, [[arc, le, re]...]]`.
-pub(crate) fn read_pattern(bytes: &[u8]) -> Result<Program, Malformed> {
+fn read_pattern(bytes: &[u8], shared: &mut Shared) -> Result<(Program, Vec<NewArc>), Malformed> {
     let mut reader = Reader::new(bytes);
     reader.array(10)?;
     let name = reader.text()?.into();
@@ -27,7 +58,7 @@ pub(crate) fn read_pattern(bytes: &[u8]) -> Result<Program, Malformed> {
     };
     let speculation = if reader.nil() { None } else { Some(reader.int()?) };
     let (hold, gap_free) = (reader.truth()?, reader.truth()?);
-    let frame = Frame {
+    let mut program = Program::new(Frame {
         name,
         window,
         registers,
@@ -37,14 +68,13 @@ pub(crate) fn read_pattern(bytes: &[u8]) -> Result<Program, Malformed> {
         speculation,
         hold,
         gap_free,
-    };
-    let mut program = Program::new(frame);
-    for _ in 0..reader.any_array()? {
-        let arc = read_arc(&mut reader, &mut program)?;
-        program.set_arc(&arc.id, arc.body, arc.le, arc.re);
-    }
+    });
+    let arcs = (0..reader.any_array()?)
+        .map(|_| read_arc(&mut reader, &mut program, shared))
+        .collect::<Result<Vec<_>, _>>()?;
     reader.end()?;
-    Ok(program)
+    program.find_chain();
+    Ok((program, arcs))
 }
 
 fn read_window(reader: &mut Reader<'_>) -> Result<Window, Malformed> {
@@ -79,7 +109,7 @@ fn read_texts(reader: &mut Reader<'_>) -> Result<Vec<Arc<str>>, Malformed> {
 }
 
 /// `[id, from, to, fence, [[register, transfer]...], epsilon, final, le, re]`.
-pub(crate) fn read_arc(reader: &mut Reader<'_>, program: &mut Program) -> Result<NewArc, Malformed> {
+fn read_arc(reader: &mut Reader<'_>, program: &mut Program, shared: &mut Shared) -> Result<NewArc, Malformed> {
     reader.array(9)?;
     let id = reader.text()?.into();
     let (source, target) = (program.state(reader.text()?), program.state(reader.text()?));
@@ -96,19 +126,43 @@ pub(crate) fn read_arc(reader: &mut Reader<'_>, program: &mut Program) -> Result
         transfer.push((index, Node::read(reader.binary()?, &names)?));
     }
     let (epsilon, is_final) = (reader.truth()?, reader.truth()?);
-    let le = if reader.nil() { i64::MIN } else { reader.int()? };
+    let le = if reader.nil() { None } else { Some(reader.int()?) };
     let re = if reader.nil() { None } else { Some(reader.int()?) };
+    let body = Body {
+        source,
+        target,
+        fence,
+        transfer,
+        epsilon,
+    };
+    let body = program.body_number(body, shared);
     Ok(NewArc {
         id,
-        body: Body {
-            source,
-            target,
-            fence,
-            transfer,
-            epsilon,
+        life: Life {
+            body,
+            le: le.unwrap_or(i64::MIN),
+            re,
         },
-        le,
-        re,
         is_final,
+        asked: is_final || epsilon || le == Some(i64::MIN) || re == Some(i64::MIN),
     })
+}
+
+/// Applies an arc that the caller has checked; `record` is the JSON that named it, so that its text is known next time.
+pub(crate) fn apply_arc(engine: &mut Engine, pattern: usize, arc: &[u8], record: &[u8]) -> Result<u32, Malformed> {
+    let (program, shared) = engine.program_and_shared(pattern);
+    let arc = read_arc(&mut Reader::new(arc), program, shared)?;
+    if arc.is_final {
+        let target = program.state_name(program.body(arc.life.body).target).clone();
+        if program.make_final(&target) {
+            program.forget_transitions();
+        }
+    }
+    if !arc.asked
+        && let Some(text) = read_arc_record(record).and_then(|record| record.body)
+    {
+        engine.books[pattern].learn(text, arc.life.body, BodyFacts::default());
+    }
+    engine.set_arc(pattern, &arc.id, arc.life, arc.asked);
+    Ok(arc.life.body)
 }

@@ -1,6 +1,6 @@
 //! What has been found of a record so far.
 
-use super::shape::{PARTS, Part, Shape, Target};
+use super::shape::{Copies, PARTS, Part, Shape, Target};
 
 /// A piece of the arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,37 +37,27 @@ pub enum Scalar {
     List(Span),
 }
 
-/// As `Scalar`, with what tells a good head from a bad one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Found {
+/// What kind of value stands at a part of the head. Kept apart from the value itself, because writing an enum and reading
+/// it back at once, in pieces of other sizes, makes the processor wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Kind {
     Missing,
     Null,
     OutOfRange,
     Mapping,
-    Int(i64),
-    Float(f64),
-    Bool(bool),
-    Text(Span),
-    List(Span),
-}
-
-impl Found {
-    #[inline]
-    fn scalar(self) -> Scalar {
-        match self {
-            Self::Missing | Self::Null | Self::OutOfRange | Self::Mapping => Scalar::Missing,
-            Self::Int(number) => Scalar::Int(number),
-            Self::Float(number) => Scalar::Float(number),
-            Self::Bool(truth) => Scalar::Bool(truth),
-            Self::Text(span) => Scalar::Text(span),
-            Self::List(span) => Scalar::List(span),
-        }
-    }
+    Int,
+    Float,
+    Bool,
+    Text,
+    List,
 }
 
 /// The head and the fields of one record, and the texts that had to be unescaped.
 pub(super) struct Capture {
-    parts: [Found; PARTS],
+    kinds: [Kind; PARTS],
+    /// The int, or the span of the text.
+    words: [u64; PARTS],
     pub(super) values: Vec<Scalar>,
     pub(super) texts: Vec<u8>,
     /// Where the record begins in the arena, and where `texts` will.
@@ -76,53 +66,116 @@ pub(super) struct Capture {
     /// Per node the record that it was last seen in.
     seen: Vec<u64>,
     record: u64,
+    /// Whether the record holds a name twice, and what the first one held has been forgotten.
+    pub(super) has_forgotten: bool,
 }
 
 impl Capture {
-    pub(super) fn new(fields: usize, nodes: usize) -> Self {
+    pub(super) fn new(fields: usize, shape: &Shape) -> Self {
         Self {
-            parts: [Found::Missing; PARTS],
+            kinds: [Kind::Missing; PARTS],
+            words: [0; PARTS],
             values: vec![Scalar::Missing; fields],
             texts: Vec::new(),
             record_base: 0,
             texts_base: 0,
-            seen: vec![0; nodes],
+            seen: vec![0; shape.nodes.len()],
             record: 0,
+            has_forgotten: false,
         }
     }
 
     /// Forgets the last record.
     pub(super) fn begin(&mut self, record_base: u32, texts_base: u32) {
-        self.parts = [Found::Missing; PARTS];
+        self.kinds = [Kind::Missing; PARTS];
         self.values.fill(Scalar::Missing);
         self.texts.clear();
         self.record_base = record_base;
         self.texts_base = texts_base;
         self.record += 1;
+        self.has_forgotten = false;
+    }
+
+    /// Forgets what has been found of this record.
+    #[cold]
+    pub(super) fn begin_again(&mut self) {
+        self.begin(self.record_base, self.texts_base);
     }
 
     #[inline]
-    pub(super) fn part(&self, part: Part) -> Found {
-        self.parts[part as usize]
+    pub(super) fn kind(&self, part: Part) -> Kind {
+        self.kinds[part as usize]
     }
 
+    /// The int at a part whose kind is that.
     #[inline]
-    pub(super) fn store(&mut self, target: Target, found: Found) {
-        match target {
-            Target::Nothing => {}
-            Target::Part(part) => self.parts[part as usize] = found,
-            Target::Field(field) => {
-                if let Some(value) = self.values.get_mut(field as usize) {
-                    *value = found.scalar();
-                }
-            }
+    pub(super) fn int(&self, part: Part) -> i64 {
+        self.words[part as usize].cast_signed()
+    }
+
+    /// The text at a part whose kind is that.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // two halves
+    pub(super) fn text(&self, part: Part) -> Span {
+        let word = self.words[part as usize];
+        Span {
+            begin: (word >> 32) as u32,
+            length: word as u32,
         }
+    }
+
+    #[inline]
+    fn store(&mut self, target: Target, kind: Kind, word: u64, scalar: Scalar) {
+        if let Some(part) = target.part {
+            self.kinds[part as usize] = kind;
+            self.words[part as usize] = word;
+        }
+        if let Some(value) = self.values.get_mut(target.field as usize) {
+            *value = scalar;
+        }
+    }
+
+    #[inline]
+    pub(super) fn store_int(&mut self, target: Target, number: i64) {
+        self.store(target, Kind::Int, number.cast_unsigned(), Scalar::Int(number));
+    }
+
+    #[inline]
+    pub(super) fn store_float(&mut self, target: Target, number: f64) {
+        self.store(target, Kind::Float, 0, Scalar::Float(number));
+    }
+
+    #[inline]
+    pub(super) fn store_bool(&mut self, target: Target, truth: bool) {
+        self.store(target, Kind::Bool, 0, Scalar::Bool(truth));
+    }
+
+    #[inline]
+    pub(super) fn store_text(&mut self, target: Target, span: Span) {
+        let word = u64::from(span.begin) << 32 | u64::from(span.length);
+        self.store(target, Kind::Text, word, Scalar::Text(span));
+    }
+
+    #[inline]
+    pub(super) fn store_list(&mut self, target: Target, span: Span) {
+        self.store(target, Kind::List, 0, Scalar::List(span));
+    }
+
+    #[inline]
+    pub(super) fn store_mapping(&mut self, target: Target) {
+        self.store_unknown(target, Kind::Mapping);
+    }
+
+    /// What is unknown as a value, for various reasons.
+    #[inline]
+    pub(super) fn store_unknown(&mut self, target: Target, kind: Kind) {
+        self.store(target, kind, 0, Scalar::Missing);
     }
 
     /// A node's name stands in the record. Of equal names the last one counts, so what an earlier one held is forgotten.
     #[inline]
-    pub(super) fn enter(&mut self, shape: &Shape, node: u32) {
-        let Some(seen) = self.seen.get_mut(node as usize) else {
+    pub(super) fn enter(&mut self, shape: &Shape, node: Option<u32>) {
+        let Some((node, seen)) = node.and_then(|node| Some((node, self.seen.get_mut(node as usize)?))) else {
             return;
         };
         if *seen == self.record {
@@ -134,25 +187,21 @@ impl Capture {
 
     #[cold]
     fn forget(&mut self, shape: &Shape, node: u32) {
+        self.has_forgotten = true;
         let end = shape.nodes[node as usize].subtree_end;
         for inner in &shape.nodes[node as usize..end as usize] {
-            self.store(inner.target, Found::Missing);
+            self.store_unknown(inner.target, Kind::Missing);
         }
     }
 
-    /// Gives a value to all who want it.
-    #[inline]
-    pub(super) fn copy(&mut self, copies: &[(Target, Target)]) {
-        for (from, to) in copies {
-            match from {
-                Target::Nothing => {}
-                Target::Part(part) => self.store(*to, self.part(*part)),
-                Target::Field(field) => {
-                    if let (Some(value), Target::Field(to)) = (self.values.get(*field as usize).copied(), to) {
-                        self.values[*to as usize] = value;
-                    }
-                }
-            }
+    /// Gives a value to the others who want it.
+    pub(super) fn copy(&mut self, copies: &Copies) {
+        for (from, to) in &copies.parts {
+            self.kinds[*to as usize] = self.kinds[*from as usize];
+            self.words[*to as usize] = self.words[*from as usize];
+        }
+        for (from, to) in &copies.fields {
+            self.values[*to as usize] = self.values[*from as usize];
         }
     }
 

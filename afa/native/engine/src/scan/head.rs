@@ -1,9 +1,8 @@
 //! From the parts that were found, in the value or around it, to the head of an event.
 
-use super::capture::{Capture, Found, Span};
+use super::capture::{Capture, Kind, Span};
 use super::mapping::{Mapping, Place};
 use super::shape::Part;
-use super::time::Clock;
 
 /// What a record asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +41,7 @@ pub struct Head {
 }
 
 impl Head {
-    fn bare(operation: Operation, ts: i64) -> Self {
+    pub(super) const fn bare(operation: Operation, ts: i64) -> Self {
         Self {
             operation,
             key: None,
@@ -79,17 +78,62 @@ pub(super) struct Finisher<'a> {
 
 impl<'a> Finisher<'a> {
     /// The head of a record with a value.
-    pub(super) fn head(&mut self) -> Result<Head, String> {
+    #[inline]
+    pub(super) fn head(&mut self, head: &mut Head) -> Result<(), String> {
+        if self.usual_head(head) {
+            return Ok(());
+        }
+        *head = self.any_head()?;
+        Ok(())
+    }
+
+    fn any_head(&mut self) -> Result<Head, String> {
         match self.operation()? {
             operation @ (Operation::Insert | Operation::Retract) => self.event(operation),
             Operation::Punctuation => {
                 let mut head = Head::bare(Operation::Punctuation, self.ts()?);
-                head.when = texted("when", self.capture.part(Part::When))?;
+                head.when = self.text_in_value("when", Part::When)?;
                 Ok(head)
             }
             Operation::ArcPunctuation => Ok(Head::bare(Operation::ArcPunctuation, self.ts()?)),
             Operation::Arc => Ok(Head::bare(Operation::Arc, 0)),
         }
+    }
+
+    /// The head of an insert in which all is well and nearly all stands in the value: the same as `event` gives.
+    #[inline]
+    fn usual_head(&mut self, head: &mut Head) -> bool {
+        let (mapping, capture) = (self.mapping, self.capture);
+        let key = match mapping.key {
+            Place::Record => self.envelope.key.is_some_and(<[u8]>::is_ascii),
+            _ => capture.kind(Part::Key) == Kind::Text,
+        };
+        let usual = mapping.is_usual
+            && key
+            && capture.kind(Part::Time) == Kind::Int
+            && capture.kind(Part::Operation) == Kind::Missing
+            && matches!(capture.kind(Part::Data), Kind::Missing | Kind::Mapping)
+            && matches!(capture.kind(Part::Id), Kind::Missing | Kind::Text)
+            && matches!(capture.kind(Part::Kind), Kind::Missing | Kind::Text)
+            && matches!(capture.kind(Part::Seq), Kind::Missing | Kind::Int)
+            && matches!(capture.kind(Part::Rev), Kind::Missing | Kind::Int);
+        let Some(ts) = mapping.clock.number(capture.int(Part::Time)).filter(|_| usual) else {
+            return false;
+        };
+        let text = |part: Part| (capture.kind(part) == Kind::Text).then(|| capture.text(part));
+        let int = |part: Part| (capture.kind(part) == Kind::Int).then(|| capture.int(part));
+        head.operation = Operation::Insert;
+        head.key = text(Part::Key).or_else(|| self.envelope.key.map(|key| self.append(key)));
+        head.ts = ts;
+        head.id = text(Part::Id);
+        if head.id.is_none() && self.envelope.position.is_some() {
+            head.id = self.position();
+        }
+        head.seq = int(Part::Seq);
+        head.rev = int(Part::Rev).unwrap_or(0);
+        head.kind = text(Part::Kind);
+        head.when = None;
+        true
     }
 
     fn operation(&mut self) -> Result<Operation, String> {
@@ -121,8 +165,8 @@ impl<'a> Finisher<'a> {
             kind: self.text("type", &mapping.kind, Part::Kind)?,
             when: None,
         };
-        match self.capture.part(Part::Data) {
-            Found::Missing | Found::Mapping => Ok(head),
+        match self.capture.kind(Part::Data) {
+            Kind::Missing | Kind::Mapping => Ok(head),
             _ => Err("`data` must be a mapping".into()),
         }
     }
@@ -154,29 +198,23 @@ impl<'a> Finisher<'a> {
 
     fn ts(&self) -> Result<i64, String> {
         let clock = self.mapping.clock;
-        let found = match &self.mapping.time {
-            Place::Path(_) => self.capture.part(Part::Time),
-            Place::Header(name) => match self.header(name) {
-                None => Found::Missing,
-                Some(text) if clock.is_text() => return texted_time(clock, text),
-                Some(text) => header_int("ts", text)?,
-            },
+        let outside = || "`ts` is outside 64 bits".to_string();
+        let number = match &self.mapping.time {
             Place::Record => {
                 let timestamp = self.envelope.timestamp_ms.ok_or("a record needs its timestamp")?;
-                return clock
-                    .milliseconds(timestamp)
-                    .ok_or_else(|| "`ts` is outside 64 bits".into());
+                return clock.milliseconds(timestamp).ok_or_else(outside);
             }
+            place if clock.is_text() => {
+                let text = match place {
+                    Place::Header(name) => self.header(name),
+                    _ => self.text_in_value("ts", Part::Time)?.map(|span| span.of(self.arena)),
+                };
+                let text = text.ok_or("a record needs `ts`")?;
+                return clock.text(text).map_err(|what| format!("`ts` {what}"));
+            }
+            place => self.int("ts", place, Part::Time)?.ok_or("a record needs `ts`")?,
         };
-        match found {
-            Found::Text(span) if clock.is_text() => texted_time(clock, span.of(self.arena)),
-            Found::Missing => Err("a record needs `ts`".into()),
-            _ if clock.is_text() => Err("`ts` must be a text".into()),
-            found => {
-                let number = numbered("ts", found)?.and_then(|number| clock.number(number));
-                number.ok_or_else(|| "`ts` is outside 64 bits".into())
-            }
-        }
+        clock.number(number).ok_or_else(outside)
     }
 
     fn text(&mut self, name: &str, place: &Place, part: Part) -> Result<Option<Span>, String> {
@@ -186,18 +224,27 @@ impl<'a> Finisher<'a> {
                 Some(text) => self.outside(name, text).map(Some),
             };
         }
-        texted(name, self.capture.part(part))
+        self.text_in_value(name, part)
+    }
+
+    fn text_in_value(&self, name: &str, part: Part) -> Result<Option<Span>, String> {
+        match self.capture.kind(part) {
+            Kind::Missing => Ok(None),
+            Kind::Text => Ok(Some(self.capture.text(part))),
+            _ => Err(format!("`{name}` must be a text")),
+        }
     }
 
     fn int(&self, name: &str, place: &Place, part: Part) -> Result<Option<i64>, String> {
-        let found = match place {
-            Place::Header(header) => match self.header(header) {
-                None => return Ok(None),
-                Some(text) => header_int(name, text)?,
-            },
-            _ => self.capture.part(part),
-        };
-        numbered(name, found)
+        if let Place::Header(header) = place {
+            return self.header(header).map(|text| header_int(name, text)).transpose();
+        }
+        match self.capture.kind(part) {
+            Kind::Missing => Ok(None),
+            Kind::Int => Ok(Some(self.capture.int(part))),
+            Kind::OutOfRange => Err(format!("`{name}` is outside 64 bits")),
+            _ => Err(format!("`{name}` must be an integer")),
+        }
     }
 
     fn header(&self, name: &str) -> Option<&'a [u8]> {
@@ -214,9 +261,13 @@ impl<'a> Finisher<'a> {
         if std::str::from_utf8(text).is_err() {
             return Err(format!("`{name}` is not UTF-8"));
         }
+        Ok(self.append(text))
+    }
+
+    fn append(&mut self, text: &[u8]) -> Span {
         let begin = self.arena.len();
         self.arena.extend_from_slice(text);
-        Ok(self.since(begin))
+        self.since(begin)
     }
 
     /// `topic/partition/offset`, padded so that texts are in the order of positions.
@@ -240,37 +291,14 @@ impl<'a> Finisher<'a> {
     }
 }
 
-#[inline]
-fn texted(name: &str, found: Found) -> Result<Option<Span>, String> {
-    match found {
-        Found::Missing => Ok(None),
-        Found::Text(span) => Ok(Some(span)),
-        _ => Err(format!("`{name}` must be a text")),
-    }
-}
-
-#[inline]
-fn numbered(name: &str, found: Found) -> Result<Option<i64>, String> {
-    match found {
-        Found::Missing => Ok(None),
-        Found::Int(number) => Ok(Some(number)),
-        Found::OutOfRange => Err(format!("`{name}` is outside 64 bits")),
-        _ => Err(format!("`{name}` must be an integer")),
-    }
-}
-
-fn texted_time(clock: Clock, text: &[u8]) -> Result<i64, String> {
-    clock.text(text).map_err(|what| format!("`ts` {what}"))
-}
-
 /// A header holds text: digits, perhaps after a minus.
-fn header_int(name: &str, text: &[u8]) -> Result<Found, String> {
+fn header_int(name: &str, text: &[u8]) -> Result<i64, String> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return Err(format!("`{name}` must be an integer"));
     }
     let text = std::str::from_utf8(text).unwrap_or_default();
-    Ok(text.parse().map_or(Found::OutOfRange, Found::Int))
+    text.parse().map_err(|_| format!("`{name}` is outside 64 bits"))
 }
 
 fn push_number(out: &mut Vec<u8>, mut number: u64, least_digits: usize) {

@@ -3,8 +3,10 @@
 //! The bytes end with zeros, which are wrong everywhere in JSON: nothing has to look for the end. Positions are passed
 //! and returned instead of kept, so that they stay in registers.
 
-use super::capture::{Capture, Found, Span};
-use super::shape::{Node, Shape};
+use super::capture::{Capture, Kind};
+use super::shape::{Node, Shape, Target};
+use super::template::{Template, Traced};
+use super::text::specials;
 
 /// How many zeros follow the record.
 pub(super) const PADDING: usize = 8;
@@ -23,6 +25,8 @@ pub(super) struct Parser<'a> {
     pub(super) capture: &'a mut Capture,
     /// The union of all bytes of texts: a high bit says that UTF-8 has to be checked.
     pub(super) union: u64,
+    /// Whether a template will be made of what is found.
+    traces: bool,
     failure: (&'static str, usize),
 }
 
@@ -35,6 +39,7 @@ pub(super) fn parse(
     end: usize,
     shape: &Shape,
     capture: &mut Capture,
+    template: &mut Template,
 ) -> Result<(), (&'static str, usize)> {
     let mut parser = Parser {
         bytes,
@@ -42,12 +47,24 @@ pub(super) fn parse(
         shape,
         capture,
         union: 0,
+        traces: false,
         failure: ("", 0),
     };
-    match parser.record() {
-        Ok(()) => Ok(()),
-        Err(Failed) => Err(parser.failure),
+    if template.is_ready() {
+        if parser.follow(template, shape) {
+            template.hit();
+            return Ok(());
+        }
+        template.miss();
+        parser.capture.begin_again();
     }
+    parser.union = 0;
+    parser.traces = template.begin_learning();
+    let good = parser.record(template);
+    if parser.traces && good.is_ok() && !parser.capture.has_forgotten {
+        template.learn(bytes, end);
+    }
+    good.map_err(|Failed| parser.failure)
 }
 
 impl Parser<'_> {
@@ -69,8 +86,10 @@ impl Parser<'_> {
 
     /// The eight bytes from here on; zero far behind the end.
     #[inline]
+    #[allow(clippy::cast_possible_truncation)] // records are shorter, and knowing so spares the check for an overflow
     pub(super) fn word(&self, at: usize) -> u64 {
-        let eight = self.bytes.get(at..).and_then(|rest| rest.first_chunk());
+        let at = at as u32 as usize;
+        let eight = self.bytes.get(at..at + 8).and_then(|bytes| bytes.first_chunk());
         eight.map_or(0, |bytes| u64::from_le_bytes(*bytes))
     }
 
@@ -82,11 +101,11 @@ impl Parser<'_> {
         at
     }
 
-    fn record(&mut self) -> Result<(), Failed> {
+    fn record(&mut self, template: &mut Template) -> Result<(), Failed> {
         let shape = self.shape;
         let begin = self.space(0);
         let after = if self.byte(begin) == b'{' {
-            self.object(begin, &shape.nodes[0], 0)?
+            self.object(begin, &shape.nodes[0], 0, template)?
         } else {
             self.skip(begin, 0)?;
             return Err(self.fail(NOT_A_MAPPING, begin));
@@ -95,6 +114,12 @@ impl Parser<'_> {
         if after < self.end {
             return Err(self.fail("something after the value", after));
         }
+        self.check_characters()
+    }
+
+    /// Outside texts everything is ASCII, so the whole record can be checked at once, and usually need not be.
+    #[inline]
+    pub(super) fn check_characters(&mut self) -> Result<(), Failed> {
         if self.union & 0x8080_8080_8080_8080 != 0
             && let Err(error) = std::str::from_utf8(&self.bytes[..self.end])
         {
@@ -104,34 +129,75 @@ impl Parser<'_> {
     }
 
     /// An object in which something is wanted.
-    fn object(&mut self, at: usize, node: &Node, depth: usize) -> Result<usize, Failed> {
+    fn object(&mut self, at: usize, node: &Node, depth: usize, template: &mut Template) -> Result<usize, Failed> {
         let shape = self.shape;
         let mut at = self.enter(at, depth)?;
         if self.byte(at) == b'}' {
             return Ok(at + 1);
         }
+        at = self.quote(at)?;
         loop {
-            let (wanted, after) = self.name(at, node)?;
-            at = self.colon(after)?;
-            at = match wanted {
-                None => self.skip(at, depth + 1)?,
-                Some(inner) => {
-                    let entered = &shape.nodes[inner as usize];
-                    if entered.has_names() {
-                        self.capture.enter(shape, inner);
+            let (wanted, begin) = self.name(at, node)?;
+            let inner = wanted.map(|name| &shape.nodes[name as usize]);
+            at = match inner {
+                Some(inner) if inner.has_names() && self.byte(begin) == b'{' => {
+                    self.capture.enter(shape, wanted);
+                    self.capture.store_mapping(inner.target);
+                    if self.traces {
+                        template.entered.push(inner.target);
                     }
-                    let (found, after) = self.value(at, entered, depth + 1)?;
-                    self.capture.store(entered.target, found);
-                    after
+                    self.object(begin, inner, depth + 1, template)?
+                }
+                _ => {
+                    let end = self.member(begin, wanted, inner, depth + 1)?;
+                    if self.traces {
+                        template.traced.push(Traced {
+                            begin,
+                            end,
+                            node: wanted,
+                            depth: depth + 1,
+                        });
+                    }
+                    end
                 }
             };
-            at = self.space(at);
-            match self.byte(at) {
-                b',' => at = self.space(at + 1),
-                b'}' => return Ok(at + 1),
-                _ => return Err(self.fail("`,` or `}` is needed", at)),
+            // The usual ways to write what follows are recognised at once.
+            let next = self.word(at);
+            if next & 0xffff == u64::from(u16::from_le_bytes(*b",\"")) {
+                at += 2;
+            } else if next & 0xff == u64::from(b'}') {
+                return Ok(at + 1);
+            } else {
+                at = self.space(at);
+                match self.byte(at) {
+                    b',' => at = self.space(at + 1),
+                    b'}' => return Ok(at + 1),
+                    _ => return Err(self.fail("`,` or `}` is needed", at)),
+                }
+                at = self.quote(at)?;
             }
         }
+    }
+
+    /// A value in which nothing is wanted; it may be wanted itself.
+    #[inline]
+    fn member(&mut self, at: usize, wanted: Option<u32>, node: Option<&Node>, depth: usize) -> Result<usize, Failed> {
+        let Some(node) = node else {
+            return self.skip(at, depth);
+        };
+        if node.has_names() {
+            self.capture.enter(self.shape, wanted);
+        }
+        self.value(at, node, depth)
+    }
+
+    /// Steps over the quote before a member's name.
+    #[inline]
+    fn quote(&mut self, at: usize) -> Result<usize, Failed> {
+        if self.byte(at) != b'"' {
+            return Err(self.fail("a member's name in quotes is needed", at));
+        }
+        Ok(at + 1)
     }
 
     /// Steps into a list or an object.
@@ -152,77 +218,100 @@ impl Parser<'_> {
         Ok(self.space(at + 1))
     }
 
-    /// A member's name: the node it leads to, and where it ends.
+    /// A member's name from behind its quote: the node it leads to, and where the value begins.
     #[inline]
     fn name(&mut self, at: usize, node: &Node) -> Result<(Option<u32>, usize), Failed> {
-        if self.byte(at) != b'"' {
-            return Err(self.fail("a member's name in quotes is needed", at));
+        let word = self.word(at);
+        let special = specials(word);
+        if special == 0 {
+            return self.long_name(at, node);
         }
-        let stop = self.plain_run(at + 1);
-        let length = stop - at - 1;
-        if self.byte(stop) != b'"' {
-            return self.escaped_name(at + 1, node);
+        let bits = special.trailing_zeros() - 7;
+        let stop = at + (bits / 8) as usize;
+        let next = self.word(stop);
+        if next & 0xffff != u64::from(u16::from_le_bytes(*b"\":")) {
+            return self.long_name(at, node);
         }
-        let wanted = if length < 8 {
-            let mask = (1 << (8 * length)) - 1;
-            self.shape.short_name(node, self.word(at + 1) & mask, length)
+        let name = word & ((1 << bits) - 1);
+        self.union |= name;
+        let wanted = self.shape.short_name(node, name, stop - at);
+        let value = stop + 2;
+        if (next >> 16) & 0xff > u64::from(b' ') {
+            return Ok((wanted, value));
+        }
+        Ok((wanted, self.space(value)))
+    }
+
+    /// A name of eight bytes or more, with escapes, or with space behind it.
+    fn long_name(&mut self, at: usize, node: &Node) -> Result<(Option<u32>, usize), Failed> {
+        let stop = self.plain_run(at);
+        let (wanted, after) = if self.byte(stop) == b'"' {
+            (self.shape.name(node, &self.bytes[at..stop]), stop + 1)
         } else {
-            self.shape.name(node, &self.bytes[at + 1..stop])
+            let begin = self.capture.texts.len();
+            let after = self.unescape(at)?;
+            let wanted = self.shape.name(node, &self.capture.texts[begin..]);
+            self.capture.texts.truncate(begin);
+            (wanted, after)
         };
-        Ok((wanted, stop + 1))
+        Ok((wanted, self.colon(after)?))
     }
 
-    #[cold]
-    fn escaped_name(&mut self, at: usize, node: &Node) -> Result<(Option<u32>, usize), Failed> {
-        let begin = self.capture.texts.len();
-        let after = self.unescape(at)?;
-        let wanted = self.shape.name(node, &self.capture.texts[begin..]);
-        self.capture.texts.truncate(begin);
-        Ok((wanted, after))
-    }
-
-    /// A value that is wanted, or that holds something wanted.
+    /// A value that is wanted.
     #[inline]
-    fn value(&mut self, at: usize, node: &Node, depth: usize) -> Result<(Found, usize), Failed> {
-        match self.byte(at) {
-            b'"' => self.text(at),
-            b'-' | b'0'..=b'9' => self.number(at),
-            b'{' if node.has_names() => Ok((Found::Mapping, self.object(at, node, depth)?)),
-            b'{' => Ok((Found::Mapping, self.skip(at, depth)?)),
-            b'[' => {
-                let after = self.skip(at, depth)?;
-                Ok((Found::List(self.capture.in_record(at, after - at)), after))
+    pub(super) fn value(&mut self, at: usize, node: &Node, depth: usize) -> Result<usize, Failed> {
+        let target = node.target;
+        let first = self.byte(at);
+        if first == b'"' {
+            return self.text(at, target);
+        }
+        if first.is_ascii_digit() || first == b'-' {
+            return self.number(at, target);
+        }
+        match first {
+            b'{' => {
+                self.capture.store_mapping(target);
+                self.skip_object(at, depth)
             }
-            _ => self.literal(at),
+            b'[' => {
+                let after = self.skip_list(at, depth)?;
+                self.capture.store_list(target, self.capture.in_record(at, after - at));
+                Ok(after)
+            }
+            _ => self.literal(at, target),
         }
     }
 
     #[inline]
-    fn text(&mut self, at: usize) -> Result<(Found, usize), Failed> {
+    fn text(&mut self, at: usize, target: Target) -> Result<usize, Failed> {
         let stop = self.plain_run(at + 1);
-        if self.byte(stop) == b'"' {
-            let span = self.capture.in_record(at + 1, stop - at - 1);
-            return Ok((Found::Text(span), stop + 1));
+        if self.byte(stop) != b'"' {
+            return self.escaped_text(at + 1, target);
         }
-        let (span, after) = self.escaped_text(at + 1)?;
-        Ok((Found::Text(span), after))
+        let span = self.capture.in_record(at + 1, stop - at - 1);
+        self.capture.store_text(target, span);
+        Ok(stop + 1)
     }
 
     #[cold]
-    fn escaped_text(&mut self, at: usize) -> Result<(Span, usize), Failed> {
+    fn escaped_text(&mut self, at: usize, target: Target) -> Result<usize, Failed> {
         let begin = self.capture.texts.len();
         let after = self.unescape(at)?;
-        Ok((self.capture.in_texts(begin), after))
+        self.capture.store_text(target, self.capture.in_texts(begin));
+        Ok(after)
     }
 
-    fn literal(&mut self, at: usize) -> Result<(Found, usize), Failed> {
+    fn literal(&mut self, at: usize, target: Target) -> Result<usize, Failed> {
         let rest = self.bytes.get(at..).unwrap_or_default();
         if rest.starts_with(b"true") {
-            Ok((Found::Bool(true), at + 4))
+            self.capture.store_bool(target, true);
+            Ok(at + 4)
         } else if rest.starts_with(b"false") {
-            Ok((Found::Bool(false), at + 5))
+            self.capture.store_bool(target, false);
+            Ok(at + 5)
         } else if rest.starts_with(b"null") {
-            Ok((Found::Null, at + 4))
+            self.capture.store_unknown(target, Kind::Null);
+            Ok(at + 4)
         } else if at >= self.end {
             Err(self.fail("the end, where a value should be", at))
         } else {
@@ -231,13 +320,13 @@ impl Parser<'_> {
     }
 
     /// Checks a value that nobody wants.
-    fn skip(&mut self, at: usize, depth: usize) -> Result<usize, Failed> {
+    pub(super) fn skip(&mut self, at: usize, depth: usize) -> Result<usize, Failed> {
         match self.byte(at) {
             b'"' => self.skip_text(at + 1),
             b'-' | b'0'..=b'9' => self.skip_number(at),
             b'{' => self.skip_object(at, depth),
             b'[' => self.skip_list(at, depth),
-            _ => self.literal(at).map(|(_, after)| after),
+            _ => self.literal(at, Target::NOTHING),
         }
     }
 

@@ -56,6 +56,8 @@ pub struct Mapping {
     pub clock: Clock,
     /// Whether a record without a value is a retraction; else it is bad.
     pub tombstone_retracts: bool,
+    /// Whether all but the key stands in the value, time as a number: the quick way is enough for most records.
+    pub(super) is_usual: bool,
 }
 
 impl Mapping {
@@ -75,6 +77,7 @@ impl Mapping {
             data: [Arc::from("data")].into(),
             clock: Clock::default(),
             tombstone_retracts: false,
+            is_usual: true,
         }
     }
 
@@ -93,7 +96,7 @@ impl Mapping {
             "msgpack" => Codec::Msgpack,
             _ => return Err(Malformed("an unknown codec")),
         };
-        let mapping = Self {
+        let mut mapping = Self {
             codec,
             time: place(&mut reader)?,
             kind: place(&mut reader)?,
@@ -105,12 +108,20 @@ impl Mapping {
             data: path(&mut reader)?,
             clock: Clock::new(reader.text()?, reader.text()?).ok_or(Malformed("an unknown unit of time"))?,
             tombstone_retracts: reader.truth()?,
+            is_usual: false,
         };
         reader.end()?;
         if [&mapping.kind, &mapping.seq, &mapping.rev, &mapping.operation].contains(&&Place::Record) {
             return Err(Malformed("a part that a record itself does not have"));
         }
+        mapping.is_usual = mapping.stands_in_the_value();
         Ok(mapping)
+    }
+
+    fn stands_in_the_value(&self) -> bool {
+        let places = [&self.time, &self.kind, &self.id, &self.seq, &self.rev, &self.operation];
+        let in_value = places.into_iter().all(|place| matches!(place, Place::Path(_)));
+        in_value && !matches!(self.key, Place::Header(_)) && !self.clock.is_text()
     }
 }
 

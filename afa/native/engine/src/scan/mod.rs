@@ -8,6 +8,7 @@ mod mapping;
 mod msgpack;
 mod number;
 mod shape;
+mod template;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -22,6 +23,7 @@ use head::Finisher;
 pub use head::{Envelope, Head, Operation};
 pub use mapping::{Codec, Mapping, Path, Place};
 use shape::{Part, Shape, Target};
+use template::Template;
 pub use time::Clock;
 
 use crate::event::Data;
@@ -50,6 +52,8 @@ pub struct Scanner {
     mapping: Mapping,
     shape: Shape,
     capture: Capture,
+    template: Template,
+    head: Head,
     /// For records that do not stand at the arena's end.
     copy: Vec<u8>,
 }
@@ -59,11 +63,13 @@ impl Scanner {
     #[must_use]
     pub fn new(mapping: Mapping, fields: &[FieldPath]) -> Self {
         let shape = Shape::new(&wanted(&mapping, fields));
-        let capture = Capture::new(fields.len(), shape.nodes.len());
+        let capture = Capture::new(fields.len(), &shape);
         Self {
             mapping,
             shape,
             capture,
+            template: Template::default(),
+            head: Head::bare(Operation::Insert, 0),
             copy: Vec::new(),
         }
     }
@@ -71,13 +77,21 @@ impl Scanner {
     /// From now on reads other fields.
     pub fn set_fields(&mut self, fields: &[FieldPath]) {
         self.shape = Shape::new(&wanted(&self.mapping, fields));
-        self.capture = Capture::new(fields.len(), self.shape.nodes.len());
+        self.capture = Capture::new(fields.len(), &self.shape);
+        self.template = Template::default();
     }
 
     /// What it was compiled from.
     #[must_use]
     pub fn mapping(&self) -> &Mapping {
         &self.mapping
+    }
+
+    /// The head of the last record; what it holds after a bad one means nothing. Not handed out by value, because copying
+    /// what has just been written costs as much as reading the record.
+    #[must_use]
+    pub fn head(&self) -> &Head {
+        &self.head
     }
 
     /// The fields of the last record, in the order in which they were asked for; spans are of its arena.
@@ -91,15 +105,21 @@ impl Scanner {
     ///
     /// # Errors
     /// If the record is bad; then the arena is as it was.
-    pub fn scan(&mut self, arena: &mut Vec<u8>, begin: usize, envelope: &Envelope<'_>) -> Result<Head, Bad> {
+    pub fn scan(&mut self, arena: &mut Vec<u8>, begin: usize, envelope: &Envelope<'_>) -> Result<(), Bad> {
         let end = arena.len();
         let begin = begin.min(end);
-        check_size(end + end - begin, envelope)?;
+        check_size(end + end - begin)?;
         self.capture.begin(span_begin(begin), span_begin(end));
         let checked = match self.mapping.codec {
             Codec::Json => {
                 arena.extend_from_slice(&[0; json::PADDING]);
-                let checked = json::parse(&arena[begin..], end - begin, &self.shape, &mut self.capture);
+                let checked = json::parse(
+                    &arena[begin..],
+                    end - begin,
+                    &self.shape,
+                    &mut self.capture,
+                    &mut self.template,
+                );
                 arena.truncate(end);
                 checked
             }
@@ -107,38 +127,46 @@ impl Scanner {
         };
         checked.map_err(|failure| self.refusal(failure))?;
         self.capture.copy(&self.shape.copies);
-        arena.extend_from_slice(&self.capture.texts);
-        let head = self.finisher(arena, envelope).head();
-        head.map_err(|what| {
-            arena.truncate(end);
-            Bad { what, at: 0 }
-        })
+        if !self.capture.texts.is_empty() {
+            arena.extend_from_slice(&self.capture.texts);
+        }
+        let mut finisher = Finisher {
+            mapping: &self.mapping,
+            capture: &self.capture,
+            arena,
+            envelope,
+        };
+        let outcome = finisher.head(&mut self.head);
+        settle(arena, end, outcome)
     }
 
     /// Reads a record without a value, which is a retraction or bad; its fields are missing.
     ///
     /// # Errors
     /// If the record is bad; then the arena is as it was.
-    pub fn scan_tombstone(&mut self, arena: &mut Vec<u8>, envelope: &Envelope<'_>) -> Result<Head, Bad> {
+    pub fn scan_tombstone(&mut self, arena: &mut Vec<u8>, envelope: &Envelope<'_>) -> Result<(), Bad> {
         if !self.mapping.tombstone_retracts {
             let what = "a record without a value".into();
             return Err(Bad { what, at: 0 });
         }
         let end = arena.len();
-        check_size(end, envelope)?;
+        check_size(end)?;
         self.capture.begin(span_begin(end), span_begin(end));
-        let head = self.finisher(arena, envelope).event(Operation::Retract);
-        head.map_err(|what| {
-            arena.truncate(end);
-            Bad { what, at: 0 }
-        })
+        let mut finisher = Finisher {
+            mapping: &self.mapping,
+            capture: &self.capture,
+            arena,
+            envelope,
+        };
+        let outcome = finisher.event(Operation::Retract).map(|head| self.head = head);
+        settle(arena, end, outcome)
     }
 
     /// Reads the fields of a record that was accepted before and stands anywhere in the arena: a new arc may want what
     /// nobody wanted then.
     pub fn rescan(&mut self, arena: &mut Vec<u8>, record: Span) {
         let end = arena.len();
-        if check_size(end + record.length as usize, &Envelope::default()).is_err() {
+        if check_size(end + record.length as usize).is_err() {
             self.capture.begin(0, 0);
             return;
         }
@@ -148,7 +176,13 @@ impl Scanner {
                 self.copy.clear();
                 self.copy.extend_from_slice(record.of(arena));
                 self.copy.extend_from_slice(&[0; json::PADDING]);
-                json::parse(&self.copy, record.length as usize, &self.shape, &mut self.capture)
+                json::parse(
+                    &self.copy,
+                    record.length as usize,
+                    &self.shape,
+                    &mut self.capture,
+                    &mut self.template,
+                )
             }
             Codec::Msgpack => msgpack::parse(record.of(arena), &self.shape, &mut self.capture),
         };
@@ -179,15 +213,6 @@ impl Scanner {
         }
     }
 
-    fn finisher<'a>(&'a self, arena: &'a mut Vec<u8>, envelope: &'a Envelope<'a>) -> Finisher<'a> {
-        Finisher {
-            mapping: &self.mapping,
-            capture: &self.capture,
-            arena,
-            envelope,
-        }
-    }
-
     #[cold]
     fn refusal(&self, (what, at): (&'static str, usize)) -> Bad {
         let codec = match self.mapping.codec {
@@ -213,18 +238,28 @@ fn read(bytes: &[u8], codec: Codec) -> Option<Data> {
     }
 }
 
-/// Spans have 32 bits: what may be written has to fit.
-fn check_size(bytes: usize, envelope: &Envelope<'_>) -> Result<(), Bad> {
-    const POSITION: usize = 1 + 10 + 1 + 19;
-    let headers = envelope.headers.iter().map(|(_, value)| value.len()).sum::<usize>();
-    let key = envelope.key.map_or(0, <[u8]>::len);
-    let position = envelope.position.map_or(0, |(topic, ..)| topic.len() + POSITION);
-    // One header may be wanted for four texts.
-    if u32::try_from(bytes + 4 * headers + key + 2 * position + json::PADDING).is_ok() {
+/// Spans have 32 bits.
+#[inline]
+fn check_size(bytes: usize) -> Result<(), Bad> {
+    if bytes < (u32::MAX as usize) {
         return Ok(());
     }
     let what = "more bytes at once than 32 bits can address".into();
     Err(Bad { what, at: 0 })
+}
+
+/// Takes back what a bad record has written; what was written for a good one must have its spans, too.
+#[inline]
+fn settle(arena: &mut Vec<u8>, end: usize, finished: Result<(), String>) -> Result<(), Bad> {
+    let bad = match finished {
+        Ok(()) => match check_size(arena.len()) {
+            Ok(()) => return Ok(()),
+            Err(bad) => bad,
+        },
+        Err(what) => Bad { what, at: 0 },
+    };
+    arena.truncate(end);
+    Err(bad)
 }
 
 #[allow(clippy::cast_possible_truncation)] // checked by `check_size`
@@ -232,30 +267,28 @@ fn span_begin(at: usize) -> u32 {
     at as u32
 }
 
-/// The paths of the head, then those of the fields.
+/// The paths of the head, the usual ones first, then those of the fields.
 fn wanted(mapping: &Mapping, fields: &[FieldPath]) -> Vec<(Vec<Arc<str>>, Target)> {
     let when = Place::Path([Arc::from("when")].into());
+    let data = Place::Path(mapping.data.clone());
     let parts = [
-        (&mapping.operation, Part::Operation),
         (&mapping.key, Part::Key),
         (&mapping.time, Part::Time),
+        (&data, Part::Data),
         (&mapping.id, Part::Id),
+        (&mapping.kind, Part::Kind),
         (&mapping.seq, Part::Seq),
         (&mapping.rev, Part::Rev),
-        (&mapping.kind, Part::Kind),
+        (&mapping.operation, Part::Operation),
         (&when, Part::When),
     ];
-    let mut wanted: Vec<_> = parts
-        .into_iter()
-        .filter_map(|(place, part)| match place {
-            Place::Path(path) => Some((path.to_vec(), Target::Part(part))),
-            Place::Header(_) | Place::Record => None,
-        })
-        .collect();
-    wanted.push((mapping.data.to_vec(), Target::Part(Part::Data)));
-    for (number, field) in (0..).zip(fields) {
+    let parts = parts.into_iter().filter_map(|(place, part)| match place {
+        Place::Path(path) => Some((path.to_vec(), Target::part(part))),
+        Place::Header(_) | Place::Record => None,
+    });
+    let fields = (0..).zip(fields).map(|(number, field)| {
         let path = mapping.data.iter().chain(&*field.steps).cloned().collect();
-        wanted.push((path, Target::Field(number)));
-    }
-    wanted
+        (path, Target::field(number))
+    });
+    parts.chain(fields).collect()
 }

@@ -2,19 +2,22 @@
 //!
 //! Names must be texts. Byte strings and extensions have no meaning in expressions: they are unknown, like null.
 
-use super::capture::{Capture, Found};
-use super::json::{MAX_DEPTH, NOT_A_MAPPING};
-use super::shape::{Node, Shape};
+use std::sync::Arc;
+
+use super::capture::{Capture, Kind};
+use super::json::{Failed, MAX_DEPTH, NOT_A_MAPPING};
+use super::shape::{Node, Shape, Target};
 use crate::event::Data;
 
-/// What is wrong, and at which byte.
-type Failure = (&'static str, usize);
-
-/// One value; of containers only the head.
+/// One value; of texts and containers only the length.
+#[derive(Clone, Copy)]
 enum Item {
-    Found(Found),
-    /// Where it begins, and its length.
-    Text(usize, usize),
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    OutOfRange,
+    Null,
+    Text(usize),
     List(usize),
     Map(usize),
 }
@@ -23,268 +26,282 @@ enum Item {
 ///
 /// # Errors
 /// Says what is wrong, and at which byte.
-pub(super) fn parse(bytes: &[u8], shape: &Shape, capture: &mut Capture) -> Result<(), Failure> {
-    let mut parser = Parser { bytes, shape, capture };
-    let after = match item(bytes, 0)? {
-        (Item::Map(members), at) => parser.map(at, members, &shape.nodes[0], 0)?,
-        (other, at) => {
-            parser.skip_inside(&other, at, 0)?;
-            return Err((NOT_A_MAPPING, 0));
-        }
-    };
-    if after < bytes.len() {
-        return Err(("something after the value", after));
+pub(super) fn parse(bytes: &[u8], shape: &Shape, capture: &mut Capture) -> Result<(), (&'static str, usize)> {
+    let mut reader = Reader::new(bytes);
+    let mut parser = Parser { shape, capture };
+    match parser.record(&mut reader) {
+        Ok(()) => Ok(()),
+        Err(Failed) => Err(reader.failure),
     }
-    Ok(())
 }
 
 /// One value and nothing else, as data.
 ///
 /// # Errors
 /// Says what is wrong, and at which byte.
-pub(super) fn read(bytes: &[u8]) -> Result<Data, Failure> {
-    let (data, after) = read_at(bytes, 0, 0)?;
-    if after < bytes.len() {
-        return Err(("something after the value", after));
-    }
-    Ok(data)
+pub(super) fn read(bytes: &[u8]) -> Result<Data, (&'static str, usize)> {
+    let mut reader = Reader::new(bytes);
+    let data = reader.data(0).and_then(|data| reader.finish().map(|()| data));
+    data.map_err(|Failed| reader.failure)
 }
 
 struct Parser<'a> {
-    bytes: &'a [u8],
     shape: &'a Shape,
     capture: &'a mut Capture,
 }
 
 impl Parser<'_> {
-    fn map(&mut self, mut at: usize, members: usize, node: &Node, depth: usize) -> Result<usize, Failure> {
+    fn record(&mut self, reader: &mut Reader<'_>) -> Result<(), Failed> {
         let shape = self.shape;
-        check_depth(depth, at)?;
+        let Item::Map(members) = reader.item()? else {
+            return Err(reader.fail(NOT_A_MAPPING, 0));
+        };
+        self.map(reader, members, &shape.nodes[0], 0)?;
+        reader.finish()
+    }
+
+    fn map(&mut self, reader: &mut Reader<'_>, members: usize, node: &Node, depth: usize) -> Result<(), Failed> {
+        let shape = self.shape;
+        reader.check_depth(depth)?;
         for _ in 0..members {
-            let (name, after) = name(self.bytes, at)?;
-            let Some(inner) = shape.name(node, name) else {
-                at = self.skip(after, depth + 1)?;
+            let name = reader.name()?;
+            let Some(wanted) = shape.name(node, name.as_bytes()) else {
+                reader.skip(depth + 1)?;
                 continue;
             };
-            let entered = &shape.nodes[inner as usize];
+            let entered = &shape.nodes[wanted as usize];
             if entered.has_names() {
-                self.capture.enter(shape, inner);
+                self.capture.enter(shape, Some(wanted));
             }
-            let (found, after) = self.value(after, entered, depth + 1)?;
-            self.capture.store(entered.target, found);
-            at = after;
+            self.value(reader, entered, depth + 1)?;
         }
-        Ok(at)
+        Ok(())
     }
 
-    fn value(&mut self, begin: usize, node: &Node, depth: usize) -> Result<(Found, usize), Failure> {
-        let (item, at) = item(self.bytes, begin)?;
+    #[inline]
+    fn value(&mut self, reader: &mut Reader<'_>, node: &Node, depth: usize) -> Result<(), Failed> {
+        let target: Target = node.target;
+        let begin = reader.at;
+        let item = reader.item()?;
         match item {
-            Item::Found(found) => Ok((found, at)),
-            Item::Text(text, length) => {
-                check_text(self.bytes, text, length)?;
-                Ok((Found::Text(self.capture.in_record(text, length)), at))
-            }
-            Item::Map(members) if node.has_names() => Ok((Found::Mapping, self.map(at, members, node, depth)?)),
-            Item::Map(_) => Ok((Found::Mapping, self.skip_inside(&item, at, depth)?)),
-            Item::List(_) => {
-                let after = self.skip_inside(&item, at, depth)?;
-                Ok((Found::List(self.capture.in_record(begin, after - begin)), after))
-            }
-        }
-    }
-
-    fn skip(&self, at: usize, depth: usize) -> Result<usize, Failure> {
-        let (item, at) = item(self.bytes, at)?;
-        self.skip_inside(&item, at, depth)
-    }
-
-    /// Checks what is in a container whose head has been read; `at` is behind the head.
-    fn skip_inside(&self, item: &Item, mut at: usize, depth: usize) -> Result<usize, Failure> {
-        match *item {
-            Item::Found(_) => {}
-            Item::Text(text, length) => {
-                check_text(self.bytes, text, length)?;
-            }
-            Item::List(items) => {
-                check_depth(depth, at)?;
-                for _ in 0..items {
-                    at = self.skip(at, depth + 1)?;
-                }
+            Item::Int(number) => self.capture.store_int(target, number),
+            Item::Float(number) => self.capture.store_float(target, number),
+            Item::Bool(truth) => self.capture.store_bool(target, truth),
+            Item::OutOfRange => self.capture.store_unknown(target, Kind::OutOfRange),
+            Item::Null => self.capture.store_unknown(target, Kind::Null),
+            Item::Text(length) => {
+                let begin = reader.at;
+                reader.text(length)?;
+                self.capture.store_text(target, self.capture.in_record(begin, length));
             }
             Item::Map(members) => {
-                check_depth(depth, at)?;
-                for _ in 0..members {
-                    at = name(self.bytes, at)?.1;
-                    at = self.skip(at, depth + 1)?;
+                self.capture.store_mapping(target);
+                if node.has_names() {
+                    self.map(reader, members, node, depth)?;
+                } else {
+                    reader.skip_inside(item, depth)?;
                 }
             }
-        }
-        Ok(at)
-    }
-}
-
-fn check_depth(depth: usize, at: usize) -> Result<(), Failure> {
-    if depth >= MAX_DEPTH {
-        return Err(("nested too deeply", at));
-    }
-    Ok(())
-}
-
-fn check_text(bytes: &[u8], begin: usize, length: usize) -> Result<&str, Failure> {
-    let text = &bytes[begin..begin + length];
-    std::str::from_utf8(text).map_err(|error| ("not UTF-8", begin + error.valid_up_to()))
-}
-
-/// A member's name, and where it ends.
-fn name(bytes: &[u8], at: usize) -> Result<(&[u8], usize), Failure> {
-    match item(bytes, at)? {
-        (Item::Text(begin, length), after) => Ok((check_text(bytes, begin, length)?.as_bytes(), after)),
-        _ => Err(("a member's name must be a text", at)),
-    }
-}
-
-/// A big-endian number of `N` bytes.
-fn number<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], Failure> {
-    let rest = bytes.get(at..).and_then(|rest| rest.first_chunk());
-    rest.copied().ok_or(("the end, inside a value", bytes.len()))
-}
-
-/// A length of `width` bytes, and where it ends.
-fn length(bytes: &[u8], at: usize, width: usize) -> Result<(usize, usize), Failure> {
-    let length = match width {
-        1 => u32::from(u8::from_be_bytes(number(bytes, at)?)),
-        2 => u32::from(u16::from_be_bytes(number(bytes, at)?)),
-        _ => u32::from_be_bytes(number(bytes, at)?),
-    };
-    Ok((length as usize, at + width))
-}
-
-fn text(bytes: &[u8], at: usize, length: usize) -> Result<(Item, usize), Failure> {
-    if bytes.len() - at < length {
-        return Err(("the end, inside a text", bytes.len()));
-    }
-    Ok((Item::Text(at, length), at + length))
-}
-
-/// Bytes that mean nothing here.
-fn opaque(bytes: &[u8], at: usize, length: usize) -> Result<(Item, usize), Failure> {
-    if bytes.len() - at < length {
-        return Err(("the end, inside a value", bytes.len()));
-    }
-    Ok((Item::Found(Found::Null), at + length))
-}
-
-fn int(number: i64, at: usize) -> (Item, usize) {
-    (Item::Found(Found::Int(number)), at)
-}
-
-fn float(number: f64, at: usize) -> (Item, usize) {
-    let found = if number.is_finite() {
-        Found::Float(number)
-    } else {
-        Found::OutOfRange
-    };
-    (Item::Found(found), at)
-}
-
-/// The value that begins here, of containers only the head; and where that ends.
-#[inline]
-fn item(bytes: &[u8], at: usize) -> Result<(Item, usize), Failure> {
-    let Some(marker) = bytes.get(at).copied() else {
-        return Err(("the end, where a value should be", at));
-    };
-    let at = at + 1;
-    match marker {
-        0x00..=0x7f => Ok(int(i64::from(marker), at)),
-        0x80..=0x8f => Ok((Item::Map(usize::from(marker & 0x0f)), at)),
-        0x90..=0x9f => Ok((Item::List(usize::from(marker & 0x0f)), at)),
-        0xa0..=0xbf => text(bytes, at, usize::from(marker & 0x1f)),
-        0xc0 => Ok((Item::Found(Found::Null), at)),
-        0xc2 | 0xc3 => Ok((Item::Found(Found::Bool(marker == 0xc3)), at)),
-        0xca => Ok(float(f64::from(f32::from_be_bytes(number(bytes, at)?)), at + 4)),
-        0xcb => Ok(float(f64::from_be_bytes(number(bytes, at)?), at + 8)),
-        0xcc..=0xd3 => integer(bytes, at, marker),
-        0xe0..=0xff => Ok(int(i64::from(marker.cast_signed()), at)),
-        _ => sized(bytes, at, marker),
-    }
-}
-
-fn integer(bytes: &[u8], at: usize, marker: u8) -> Result<(Item, usize), Failure> {
-    Ok(match marker {
-        0xcc => int(i64::from(u8::from_be_bytes(number(bytes, at)?)), at + 1),
-        0xcd => int(i64::from(u16::from_be_bytes(number(bytes, at)?)), at + 2),
-        0xce => int(i64::from(u32::from_be_bytes(number(bytes, at)?)), at + 4),
-        0xcf => {
-            let signed = i64::try_from(u64::from_be_bytes(number(bytes, at)?));
-            (Item::Found(signed.map_or(Found::OutOfRange, Found::Int)), at + 8)
-        }
-        0xd0 => int(i64::from(i8::from_be_bytes(number(bytes, at)?)), at + 1),
-        0xd1 => int(i64::from(i16::from_be_bytes(number(bytes, at)?)), at + 2),
-        0xd2 => int(i64::from(i32::from_be_bytes(number(bytes, at)?)), at + 4),
-        _ => int(i64::from_be_bytes(number(bytes, at)?), at + 8),
-    })
-}
-
-/// What has its length written before it.
-fn sized(bytes: &[u8], at: usize, marker: u8) -> Result<(Item, usize), Failure> {
-    match marker {
-        0xc4..=0xc6 => {
-            let (length, at) = length(bytes, at, 1 << (marker - 0xc4))?;
-            opaque(bytes, at, length)
-        }
-        0xc7..=0xc9 => {
-            let (length, at) = length(bytes, at, 1 << (marker - 0xc7))?;
-            opaque(bytes, at, length + 1) // with the extension's type
-        }
-        0xd4..=0xd8 => opaque(bytes, at, 1 + (1 << (marker - 0xd4))),
-        0xd9..=0xdb => {
-            let (length, at) = length(bytes, at, 1 << (marker - 0xd9))?;
-            text(bytes, at, length)
-        }
-        0xdc | 0xdd => length(bytes, at, 2 << (marker - 0xdc)).map(|(items, at)| (Item::List(items), at)),
-        0xde | 0xdf => length(bytes, at, 2 << (marker - 0xde)).map(|(members, at)| (Item::Map(members), at)),
-        _ => Err(("a byte that msgpack does not use", at - 1)),
-    }
-}
-
-fn read_at(bytes: &[u8], at: usize, depth: usize) -> Result<(Data, usize), Failure> {
-    let (item, mut at) = item(bytes, at)?;
-    let data = match item {
-        Item::Found(found) => match found {
-            Found::Int(number) => Data::Int(number),
-            Found::Float(number) => Data::Float(number),
-            Found::Bool(truth) => Data::Bool(truth),
-            Found::OutOfRange => Data::OutOfRange,
-            _ => Data::Null,
-        },
-        Item::Text(begin, length) => Data::Str(check_text(bytes, begin, length)?.into()),
-        Item::List(items) => {
-            check_depth(depth, at)?;
-            let mut list = Vec::new();
-            for _ in 0..items {
-                let (data, after) = read_at(bytes, at, depth + 1)?;
-                list.push(data);
-                at = after;
+            Item::List(_) => {
+                reader.skip_inside(item, depth)?;
+                let span = self.capture.in_record(begin, reader.at - begin);
+                self.capture.store_list(target, span);
             }
-            Data::List(list)
         }
-        Item::Map(members) => return read_map(bytes, at, members, depth),
-    };
-    Ok((data, at))
+        Ok(())
+    }
 }
 
-fn read_map(bytes: &[u8], mut at: usize, members: usize, depth: usize) -> Result<(Data, usize), Failure> {
-    check_depth(depth, at)?;
-    let mut map: Vec<(std::sync::Arc<str>, Data)> = Vec::new();
-    for _ in 0..members {
-        let (name, after) = name(bytes, at)?;
-        let (data, after) = read_at(bytes, after, depth + 1)?;
-        match map.iter_mut().find(|(known, _)| known.as_bytes() == name) {
-            Some(known) => known.1 = data,
-            None => map.push((String::from_utf8_lossy(name).into(), data)),
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    failure: (&'static str, usize),
+}
+
+impl<'a> Reader<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            bytes,
+            at: 0,
+            failure: ("", 0),
         }
-        at = after;
     }
-    Ok((Data::Map(map), at))
+
+    #[cold]
+    fn fail(&mut self, what: &'static str, at: usize) -> Failed {
+        self.failure = (what, at);
+        Failed
+    }
+
+    fn finish(&mut self) -> Result<(), Failed> {
+        if self.at < self.bytes.len() {
+            return Err(self.fail("something after the value", self.at));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn check_depth(&mut self, depth: usize) -> Result<(), Failed> {
+        if depth >= MAX_DEPTH {
+            return Err(self.fail("nested too deeply", self.at));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn take(&mut self, length: usize) -> Result<&'a [u8], Failed> {
+        let Some(taken) = self.bytes.get(self.at..).and_then(|rest| rest.get(..length)) else {
+            return Err(self.fail("the end, inside a value", self.bytes.len()));
+        };
+        self.at += length;
+        Ok(taken)
+    }
+
+    /// The bytes of a text whose head has been read.
+    #[inline]
+    fn text(&mut self, length: usize) -> Result<&'a str, Failed> {
+        let begin = self.at;
+        let taken = self.take(length)?;
+        match std::str::from_utf8(taken) {
+            Ok(text) => Ok(text),
+            Err(error) => Err(self.fail("not UTF-8", begin + error.valid_up_to())),
+        }
+    }
+
+    /// A member's name.
+    #[inline]
+    fn name(&mut self) -> Result<&'a str, Failed> {
+        let begin = self.at;
+        match self.item()? {
+            Item::Text(length) => self.text(length),
+            _ => Err(self.fail("a member's name must be a text", begin)),
+        }
+    }
+
+    fn skip(&mut self, depth: usize) -> Result<(), Failed> {
+        let item = self.item()?;
+        self.skip_inside(item, depth)
+    }
+
+    /// Checks what belongs to a value whose head has been read.
+    fn skip_inside(&mut self, item: Item, depth: usize) -> Result<(), Failed> {
+        match item {
+            Item::Text(length) => self.text(length).map(|_| ()),
+            Item::List(items) => {
+                self.check_depth(depth)?;
+                (0..items).try_for_each(|_| self.skip(depth + 1))
+            }
+            Item::Map(members) => {
+                self.check_depth(depth)?;
+                (0..members).try_for_each(|_| {
+                    self.name()?;
+                    self.skip(depth + 1)
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A big-endian number.
+    #[inline]
+    fn number<const N: usize>(&mut self) -> Result<[u8; N], Failed> {
+        let Some(bytes) = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk()) else {
+            return Err(self.fail("the end, inside a value", self.bytes.len()));
+        };
+        self.at += N;
+        Ok(*bytes)
+    }
+
+    /// A length of 1, 2 or 4 bytes.
+    #[inline]
+    fn length(&mut self, width: usize) -> Result<usize, Failed> {
+        Ok(match width {
+            1 => usize::from(u8::from_be_bytes(self.number()?)),
+            2 => usize::from(u16::from_be_bytes(self.number()?)),
+            _ => u32::from_be_bytes(self.number()?) as usize,
+        })
+    }
+
+    /// The head of the value that begins here.
+    #[inline]
+    fn item(&mut self) -> Result<Item, Failed> {
+        let [marker] = self.number()?;
+        Ok(match marker {
+            0x00..=0x7f => Item::Int(i64::from(marker)),
+            0x80..=0x8f => Item::Map(usize::from(marker & 0x0f)),
+            0x90..=0x9f => Item::List(usize::from(marker & 0x0f)),
+            0xa0..=0xbf => Item::Text(usize::from(marker & 0x1f)),
+            0xcb => float(f64::from_be_bytes(self.number()?)),
+            0xe0..=0xff => Item::Int(i64::from(marker.cast_signed())),
+            0xcc..=0xd3 => return self.integer(marker),
+            _ => return self.other(marker),
+        })
+    }
+
+    fn integer(&mut self, marker: u8) -> Result<Item, Failed> {
+        Ok(match marker {
+            0xcc => Item::Int(i64::from(u8::from_be_bytes(self.number()?))),
+            0xcd => Item::Int(i64::from(u16::from_be_bytes(self.number()?))),
+            0xce => Item::Int(i64::from(u32::from_be_bytes(self.number()?))),
+            0xcf => i64::try_from(u64::from_be_bytes(self.number()?)).map_or(Item::OutOfRange, Item::Int),
+            0xd0 => Item::Int(i64::from(i8::from_be_bytes(self.number()?))),
+            0xd1 => Item::Int(i64::from(i16::from_be_bytes(self.number()?))),
+            0xd2 => Item::Int(i64::from(i32::from_be_bytes(self.number()?))),
+            _ => Item::Int(i64::from_be_bytes(self.number()?)),
+        })
+    }
+
+    fn other(&mut self, marker: u8) -> Result<Item, Failed> {
+        let opaque = match marker {
+            0xc0 => 0,
+            0xc2 | 0xc3 => return Ok(Item::Bool(marker == 0xc3)),
+            0xca => return Ok(float(f64::from(f32::from_be_bytes(self.number()?)))),
+            0xc4..=0xc6 => self.length(1 << (marker - 0xc4))?,
+            0xc7..=0xc9 => 1 + self.length(1 << (marker - 0xc7))?, // with the extension's type
+            0xd4..=0xd8 => 1 + (1 << (marker - 0xd4)),
+            0xd9..=0xdb => return self.length(1 << (marker - 0xd9)).map(Item::Text),
+            0xdc | 0xdd => return self.length(2 << (marker - 0xdc)).map(Item::List),
+            0xde | 0xdf => return self.length(2 << (marker - 0xde)).map(Item::Map),
+            _ => return Err(self.fail("a byte that msgpack does not use", self.at - 1)),
+        };
+        self.take(opaque).map(|_| Item::Null)
+    }
+
+    fn data(&mut self, depth: usize) -> Result<Data, Failed> {
+        Ok(match self.item()? {
+            Item::Int(number) => Data::Int(number),
+            Item::Float(number) => Data::Float(number),
+            Item::Bool(truth) => Data::Bool(truth),
+            Item::OutOfRange => Data::OutOfRange,
+            Item::Null => Data::Null,
+            Item::Text(length) => Data::Str(self.text(length)?.into()),
+            Item::List(items) => {
+                self.check_depth(depth)?;
+                Data::List((0..items).map(|_| self.data(depth + 1)).collect::<Result<_, _>>()?)
+            }
+            Item::Map(members) => self.members(members, depth)?,
+        })
+    }
+
+    fn members(&mut self, members: usize, depth: usize) -> Result<Data, Failed> {
+        self.check_depth(depth)?;
+        let mut map: Vec<(Arc<str>, Data)> = Vec::new();
+        for _ in 0..members {
+            let name = self.name()?;
+            let data = self.data(depth + 1)?;
+            match map.iter_mut().find(|(known, _)| **known == *name) {
+                Some(known) => known.1 = data,
+                None => map.push((name.into(), data)),
+            }
+        }
+        Ok(Data::Map(map))
+    }
+}
+
+fn float(number: f64) -> Item {
+    if number.is_finite() {
+        Item::Float(number)
+    } else {
+        Item::OutOfRange
+    }
 }

@@ -1,7 +1,8 @@
 //! Numbers in JSON: an int unless there is a `.` or an exponent, exact, by hand where that is easy.
 
-use super::capture::Found;
+use super::capture::Kind;
 use super::json::{Failed, Parser};
+use super::shape::Target;
 
 /// So many digits always fit into 64 bits.
 const MOST_DIGITS: usize = 19;
@@ -12,100 +13,140 @@ const POWERS: [f64; 23] = [
     1e21, 1e22,
 ];
 
-/// What the text of a number says, as far as it was easy to keep.
-struct Decimal {
-    negative: bool,
-    /// Wrong if there are too many digits.
-    mantissa: u64,
-    digits: usize,
-    exponent: i32,
-    float: bool,
+const TENS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+
+/// The digits' values, and the high bit of every character that is none. (Exact up to the first one that is neither a
+/// digit nor a point, which is as far as anybody looks.)
+#[inline]
+fn split(word: u64) -> (u64, u64) {
+    let digits = word ^ 0x3030_3030_3030_3030;
+    let others = (digits | digits.wrapping_add(0x7676_7676_7676_7676)) & 0x8080_8080_8080_8080;
+    (digits, others)
 }
 
-/// The value of eight digits, if these are digits.
+/// Eight digits, the first one in the lowest byte: pairs, then fours, then all eight are put together.
 #[inline]
-fn eight_digits(word: u64) -> Option<u64> {
-    let digits = word ^ 0x3030_3030_3030_3030;
-    if (digits | digits.wrapping_add(0x7676_7676_7676_7676)) & 0x8080_8080_8080_8080 != 0 {
-        return None;
-    }
-    // The first digit is in the lowest byte: pairs, then fours, then all eight are put together.
+fn together(digits: u64) -> u64 {
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8) & 0x00ff_00ff_00ff_00ff;
     let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
-    Some(fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff)
+    fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff
+}
+
+/// How many of the eight characters are digits before another one comes, and their value.
+#[inline]
+fn leading_digits(word: u64) -> (u32, u64) {
+    let (digits, others) = split(word);
+    let count = others.trailing_zeros() / 8;
+    // Behind as many zeros as there are characters missing. (In two steps, for no digit at all.)
+    let missing = 4 * (8 - count);
+    (count, together(digits << missing << missing))
+}
+
+/// A float of at most seven characters, such as `31.52`: its digits as a number, how many there are after the point,
+/// and how many characters.
+#[inline]
+fn short_float(word: u64) -> Option<(u64, u32, u32)> {
+    let (digits, others) = split(word);
+    let point = others.trailing_zeros().wrapping_sub(7);
+    let end = (others & others.wrapping_sub(1)).trailing_zeros().wrapping_sub(7);
+    // Eight bits per character: at least a digit, the point, a digit, and something else.
+    if point == 0 || end > 56 || end < point + 16 || (word >> point) & 0xff != u64::from(b'.') {
+        return None;
+    }
+    let has_more = matches!((word >> end) & 0xff, 0x45 | 0x65); // an exponent
+    if has_more || (point > 8 && word & 0xff == u64::from(b'0')) {
+        return None;
+    }
+    let before = (1 << point) - 1;
+    let without_point = (digits & before) | ((digits >> 8) & !before);
+    let mantissa = together(without_point << (72 - end));
+    Some((mantissa, (end - point) / 8 - 1, end / 8))
 }
 
 impl Parser<'_> {
     /// A number that is wanted.
     #[inline]
-    pub(super) fn number(&mut self, at: usize) -> Result<(Found, usize), Failed> {
-        let (decimal, after) = self.decimal(at)?;
-        let found = if decimal.float {
-            self.float(&decimal, at, after)
-        } else {
-            integer(&decimal)
+    pub(super) fn number(&mut self, begin: usize, target: Target) -> Result<usize, Failed> {
+        let negative = self.byte(begin) == b'-';
+        let first = begin + usize::from(negative);
+        if let Some((mantissa, places, length)) = short_float(self.word(first)) {
+            #[allow(clippy::cast_precision_loss)] // at most six digits
+            let size = mantissa as f64 / POWERS[places as usize & 7];
+            self.capture.store_float(target, if negative { -size } else { size });
+            return Ok(first + length as usize);
+        }
+        let (mantissa, at) = self.whole_part(first)?;
+        if !matches!(self.byte(at), b'.' | b'e' | b'E') {
+            match integer(negative, mantissa, at - first) {
+                Some(number) => self.capture.store_int(target, number),
+                None => self.capture.store_unknown(target, Kind::OutOfRange),
+            }
+            return Ok(at);
+        }
+        let (mantissa, exponent, after) = self.rest_of_float(at, mantissa)?;
+        // The point and the exponent are counted as digits: a few more take the slower way.
+        let number = match float(mantissa, exponent, after - first) {
+            Some(size) if negative => -size,
+            Some(size) => size,
+            None => self.float_by_the_library(begin, after),
         };
-        Ok((found, after))
+        if number.is_finite() {
+            self.capture.store_float(target, number);
+        } else {
+            self.capture.store_unknown(target, Kind::OutOfRange);
+        }
+        Ok(after)
     }
 
     /// Checks a number that nobody wants.
     #[inline]
-    pub(super) fn skip_number(&mut self, at: usize) -> Result<usize, Failed> {
-        self.decimal(at).map(|(_, after)| after)
+    pub(super) fn skip_number(&mut self, begin: usize) -> Result<usize, Failed> {
+        let first = begin + usize::from(self.byte(begin) == b'-');
+        let (mantissa, at) = self.whole_part(first)?;
+        if !matches!(self.byte(at), b'.' | b'e' | b'E') {
+            return Ok(at);
+        }
+        self.rest_of_float(at, mantissa).map(|(.., after)| after)
     }
 
+    /// The digits before the point: nothing follows a leading zero.
     #[inline]
-    fn decimal(&mut self, begin: usize) -> Result<(Decimal, usize), Failed> {
-        let negative = self.byte(begin) == b'-';
-        let first = begin + usize::from(negative);
-        let (mut mantissa, mut at) = if self.byte(first) == b'0' {
-            (0, first + 1)
-        } else {
-            self.digits(first, 0)?
-        };
-        let mut digits = at - first;
+    fn whole_part(&mut self, at: usize) -> Result<(u64, usize), Failed> {
+        if self.byte(at) == b'0' {
+            return Ok((0, at + 1));
+        }
+        self.digits(at, 0)
+    }
+
+    /// From the point or the `e` on: all digits as one number, the exponent of ten, and the end.
+    #[inline]
+    fn rest_of_float(&mut self, mut at: usize, mut mantissa: u64) -> Result<(u64, i32, usize), Failed> {
         let mut exponent = 0;
-        let mut float = false;
         if self.byte(at) == b'.' {
             let (longer, after) = self.digits(at + 1, mantissa)?;
-            let places = after - at - 1;
+            exponent = -i32::try_from(after - at - 1).unwrap_or(i32::MAX);
             mantissa = longer;
-            digits += places;
-            exponent = -i32::try_from(places).unwrap_or(i32::MAX);
-            float = true;
             at = after;
         }
         if matches!(self.byte(at), b'e' | b'E') {
             let (written, after) = self.exponent(at + 1)?;
             exponent = exponent.saturating_add(written);
-            float = true;
             at = after;
         }
-        let decimal = Decimal {
-            negative,
-            mantissa,
-            digits,
-            exponent,
-            float,
-        };
-        Ok((decimal, at))
+        Ok((mantissa, exponent, at))
     }
 
     /// At least one digit, appended to those of `value`.
     #[inline]
     fn digits(&mut self, begin: usize, mut value: u64) -> Result<(u64, usize), Failed> {
         let mut at = begin;
-        while let Some(eight) = eight_digits(self.word(at)) {
-            value = value.wrapping_mul(100_000_000).wrapping_add(eight);
-            at += 8;
-        }
         loop {
-            let digit = self.byte(at).wrapping_sub(b'0');
-            if digit > 9 {
+            let (count, digits) = leading_digits(self.word(at));
+            value = value.wrapping_mul(TENS[count as usize]).wrapping_add(digits);
+            at += count as usize;
+            if count < 8 {
                 break;
             }
-            value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
-            at += 1;
         }
         if at == begin {
             return Err(self.fail("a digit is needed", at));
@@ -124,59 +165,55 @@ impl Parser<'_> {
         Ok((if sign == b'-' { -size } else { size }, after))
     }
 
-    #[inline]
-    fn float(&self, decimal: &Decimal, begin: usize, end: usize) -> Found {
-        let power = POWERS.get(decimal.exponent.unsigned_abs() as usize);
-        let Some(power) = power.filter(|_| decimal.digits <= MOST_DIGITS && decimal.mantissa < MOST_EXACT) else {
-            return self.float_by_the_library(begin, end);
-        };
-        #[allow(clippy::cast_precision_loss)] // below 2^53
-        let mantissa = decimal.mantissa as f64;
-        let size = if decimal.exponent < 0 {
-            mantissa / power
-        } else {
-            mantissa * power
-        };
-        Found::Float(if decimal.negative { -size } else { size })
-    }
-
     #[cold]
-    fn float_by_the_library(&self, begin: usize, end: usize) -> Found {
+    fn float_by_the_library(&self, begin: usize, end: usize) -> f64 {
         let text = std::str::from_utf8(&self.bytes[begin..end]).unwrap_or_default();
-        match text.parse::<f64>() {
-            Ok(number) if number.is_finite() => Found::Float(number),
-            _ => Found::OutOfRange,
-        }
+        text.parse().unwrap_or(f64::NAN)
     }
 }
 
+/// The size of a float, if it is easy; `digits` are at least as many as there are.
 #[inline]
-fn integer(decimal: &Decimal) -> Found {
-    if decimal.digits > MOST_DIGITS {
-        return Found::OutOfRange;
+fn float(mantissa: u64, exponent: i32, digits: usize) -> Option<f64> {
+    let power = POWERS.get(exponent.unsigned_abs() as usize)?;
+    if digits > MOST_DIGITS || mantissa >= MOST_EXACT {
+        return None;
     }
-    let signed = if decimal.negative {
-        0_i64.checked_sub_unsigned(decimal.mantissa)
+    #[allow(clippy::cast_precision_loss)] // below 2^53
+    let mantissa = mantissa as f64;
+    Some(if exponent < 0 {
+        mantissa / power
     } else {
-        i64::try_from(decimal.mantissa).ok()
-    };
-    signed.map_or(Found::OutOfRange, Found::Int)
+        mantissa * power
+    })
+}
+
+#[inline]
+fn integer(negative: bool, mantissa: u64, digits: usize) -> Option<i64> {
+    if digits > MOST_DIGITS {
+        None
+    } else if negative {
+        0_i64.checked_sub_unsigned(mantissa)
+    } else {
+        i64::try_from(mantissa).ok()
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::eight_digits;
+    use super::leading_digits;
 
     #[test]
     fn eight_digits_are_read_at_once() {
-        assert_eq!(eight_digits(u64::from_le_bytes(*b"12345678")), Some(12_345_678));
-        assert_eq!(eight_digits(u64::from_le_bytes(*b"00000000")), Some(0));
-        assert_eq!(eight_digits(u64::from_le_bytes(*b"99999999")), Some(99_999_999));
-        for place in 0..8 {
+        assert_eq!(leading_digits(u64::from_le_bytes(*b"12345678")), (8, 12_345_678));
+        assert_eq!(leading_digits(u64::from_le_bytes(*b"00000000")), (8, 0));
+        assert_eq!(leading_digits(u64::from_le_bytes(*b"99999999")), (8, 99_999_999));
+        let values = [0, 1, 12, 123, 1_239, 12_395, 123_956, 1_239_567];
+        for (count, value) in (0..).zip(values) {
             for byte in (0..=255_u8).filter(|byte| !byte.is_ascii_digit()) {
                 let mut bytes = *b"12395678";
-                bytes[place] = byte;
-                assert_eq!(eight_digits(u64::from_le_bytes(bytes)), None, "{byte} at {place}");
+                bytes[count as usize] = byte;
+                assert_eq!(leading_digits(u64::from_le_bytes(bytes)), (count, value), "{byte}");
             }
         }
     }

@@ -19,12 +19,39 @@ pub(super) enum Part {
 /// How many parts there are.
 pub(super) const PARTS: usize = 9;
 
-/// Where a value that was found goes.
+/// Where a value that was found goes: to a part of the head, to a field, to both, or nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
-    Nothing,
-    Part(Part),
-    Field(u32),
+pub(super) struct Target {
+    pub(super) part: Option<Part>,
+    /// No field has the greatest number.
+    pub(super) field: u32,
+}
+
+impl Target {
+    pub(super) const NOTHING: Self = Self {
+        part: None,
+        field: u32::MAX,
+    };
+
+    /// A part of the head.
+    pub(super) const fn part(part: Part) -> Self {
+        Self {
+            part: Some(part),
+            ..Self::NOTHING
+        }
+    }
+
+    /// The field of this number.
+    pub(super) const fn field(field: u32) -> Self {
+        Self { part: None, field }
+    }
+}
+
+/// One place may be wanted more than once as a part, or as a field: it is read once and copied.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Copies {
+    pub(super) parts: Vec<(Part, Part)>,
+    pub(super) fields: Vec<(u32, u32)>,
 }
 
 /// One name on the way to something wanted.
@@ -58,8 +85,7 @@ struct Name {
 pub(super) struct Shape {
     pub(super) nodes: Vec<Node>,
     names: Vec<Name>,
-    /// One place may be wanted for several reasons; it is read once and copied.
-    pub(super) copies: Vec<(Target, Target)>,
+    pub(super) copies: Copies,
 }
 
 /// The name's first eight bytes as they would be loaded from memory.
@@ -75,19 +101,16 @@ fn length_bit(length: usize) -> u64 {
 }
 
 impl Shape {
-    /// Compiles paths from the root; head parts come before fields.
+    /// Compiles paths from the root.
     pub(super) fn new(wanted: &[(Vec<Arc<str>>, Target)]) -> Self {
-        let mut branches = vec![Branch::default()];
-        let mut copies = Vec::new();
+        let mut branches = vec![Branch::new()];
+        let mut copies = Copies::default();
         for (path, target) in wanted {
             let mut at = 0;
             for step in path {
                 at = below(&mut branches, at, step);
             }
-            match branches[at].target {
-                None => branches[at].target = Some(*target),
-                Some(first) => copies.push((first, *target)),
-            }
+            branches[at].want(*target, &mut copies);
         }
         let mut shape = Self {
             nodes: Vec::with_capacity(branches.len()),
@@ -129,7 +152,7 @@ impl Shape {
                     .iter()
                     .fold(0, |bits, (text, _)| bits | length_bit(text.len())),
                 subtree_end: 0,
-                target: branch.target.unwrap_or(Target::Nothing),
+                target: branch.target,
             });
         }
     }
@@ -140,10 +163,8 @@ impl Shape {
         if node.lengths & length_bit(length) == 0 {
             return None;
         }
-        let names = self.names.get(node.begin as usize..node.end as usize)?;
-        let found = names
-            .iter()
-            .find(|name| name.word == word && name.length as usize == length)?;
+        let mut names = self.below(node).iter();
+        let found = names.find(|name| name.word == word && name.length as usize == length)?;
         Some(found.node)
     }
 
@@ -155,16 +176,43 @@ impl Shape {
         if node.lengths & length_bit(name.len()) == 0 {
             return None;
         }
-        let names = self.names.get(node.begin as usize..node.end as usize)?;
-        let found = names.iter().find(|known| known.text.as_bytes() == name)?;
+        let found = self.below(node).iter().find(|known| known.text.as_bytes() == name)?;
         Some(found.node)
+    }
+
+    #[inline]
+    fn below(&self, node: &Node) -> &[Name] {
+        self.names
+            .get(node.begin as usize..node.end as usize)
+            .unwrap_or_default()
     }
 }
 
-#[derive(Default)]
 struct Branch {
     below: Vec<(Arc<str>, usize)>,
-    target: Option<Target>,
+    target: Target,
+}
+
+impl Branch {
+    const fn new() -> Self {
+        Self {
+            below: Vec::new(),
+            target: Target::NOTHING,
+        }
+    }
+
+    fn want(&mut self, target: Target, copies: &mut Copies) {
+        match (self.target.part, target.part) {
+            (Some(first), Some(other)) => copies.parts.push((first, other)),
+            (None, part) => self.target.part = part,
+            (_, None) => {}
+        }
+        match (self.target.field, target.field) {
+            (_, u32::MAX) => {}
+            (u32::MAX, field) => self.target.field = field,
+            (first, other) => copies.fields.push((first, other)),
+        }
+    }
 }
 
 fn below(branches: &mut Vec<Branch>, at: usize, step: &Arc<str>) -> usize {
@@ -172,7 +220,7 @@ fn below(branches: &mut Vec<Branch>, at: usize, step: &Arc<str>) -> usize {
         return *known;
     }
     let new = branches.len();
-    branches.push(Branch::default());
+    branches.push(Branch::new());
     branches[at].below.push((step.clone(), new));
     new
 }
@@ -186,7 +234,7 @@ fn index(number: usize) -> u32 {
 mod tests {
     use std::sync::Arc;
 
-    use super::{Part, Shape, Target};
+    use super::{Copies, Part, Shape, Target};
 
     fn path(text: &str) -> Vec<Arc<str>> {
         text.split('.').filter(|step| !step.is_empty()).map(Arc::from).collect()
@@ -203,38 +251,42 @@ mod tests {
     #[test]
     fn every_path_leads_to_its_target() {
         let shape = Shape::new(&[
-            (path("ts"), Target::Part(Part::Time)),
-            (path("data"), Target::Part(Part::Data)),
-            (path("data.price"), Target::Field(0)),
-            (path("data.a_long_name.inner"), Target::Field(1)),
-            (path("data.a_long_name"), Target::Field(2)),
-            (path("ts"), Target::Field(3)),
-            (path("data.price"), Target::Field(4)),
+            (path("ts"), Target::part(Part::Time)),
+            (path("data"), Target::part(Part::Data)),
+            (path("data.price"), Target::field(0)),
+            (path("data.a_long_name.inner"), Target::field(1)),
+            (path("data.a_long_name"), Target::field(2)),
+            (path("ts"), Target::field(3)),
+            (path("data.price"), Target::field(4)),
         ]);
-        assert_eq!(find(&shape, "ts"), Some(Target::Part(Part::Time)));
-        assert_eq!(find(&shape, "data"), Some(Target::Part(Part::Data)));
-        assert_eq!(find(&shape, "data.price"), Some(Target::Field(0)));
-        assert_eq!(find(&shape, "data.a_long_name.inner"), Some(Target::Field(1)));
-        assert_eq!(find(&shape, "data.a_long_name"), Some(Target::Field(2)));
+        let both = Target {
+            part: Some(Part::Time),
+            field: 3,
+        };
+        assert_eq!(find(&shape, "ts"), Some(both));
+        assert_eq!(find(&shape, "data"), Some(Target::part(Part::Data)));
+        assert_eq!(find(&shape, "data.price"), Some(Target::field(0)));
+        assert_eq!(find(&shape, "data.a_long_name.inner"), Some(Target::field(1)));
+        assert_eq!(find(&shape, "data.a_long_name"), Some(Target::field(2)));
         assert_eq!(find(&shape, "data.a_long_game"), None);
         assert_eq!(find(&shape, "price"), None);
-        let copies = [
-            (Target::Part(Part::Time), Target::Field(3)),
-            (Target::Field(0), Target::Field(4)),
-        ];
+        let copies = Copies {
+            parts: Vec::new(),
+            fields: vec![(0, 4)],
+        };
         assert_eq!(shape.copies, copies);
     }
 
     #[test]
     fn a_subtree_is_a_range_of_nodes() {
         let wanted = ["a.b.c", "a.d", "e.f"];
-        let fields = (0..).map(Target::Field);
+        let fields = (0..).map(Target::field);
         let shape = Shape::new(&wanted.map(path).into_iter().zip(fields).collect::<Vec<_>>());
         assert_eq!(shape.nodes[0].subtree_end, 7);
         for name in ["a", "e"] {
             let node = shape.name(&shape.nodes[0], name.as_bytes()).expect("wanted") as usize;
             let inside = shape.nodes[node..shape.nodes[node].subtree_end as usize].iter();
-            let targets: Vec<_> = inside.filter(|node| node.target != Target::Nothing).collect();
+            let targets: Vec<_> = inside.filter(|node| node.target != Target::NOTHING).collect();
             assert_eq!(targets.len(), if name == "a" { 2 } else { 1 });
         }
     }

@@ -7,7 +7,7 @@ const HIGHS: u64 = 0x8080_8080_8080_8080;
 
 /// The high bit of the first byte that is a quote, a backslash or a control character (later ones may be wrong).
 #[inline]
-fn specials(word: u64) -> u64 {
+pub(super) fn specials(word: u64) -> u64 {
     let quote = word ^ (ONES * u64::from(b'"'));
     let backslash = word ^ (ONES * u64::from(b'\\'));
     let quotes = quote.wrapping_sub(ONES) & !quote;

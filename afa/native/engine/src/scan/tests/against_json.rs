@@ -34,6 +34,7 @@ fn generated_records_are_read_alike() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     for _ in 0..ROUNDS {
         let mut bytes = record(&mut random).into_bytes();
+        bench.teach(&bytes, &fields());
         check(&mut bench, &bytes);
         random.damage(
             &mut bytes,
@@ -54,8 +55,43 @@ fn every_beginning_and_every_changed_byte_is_read_alike() {
     for at in 0..whole.len() {
         for byte in 0..=255 {
             let mut bytes = whole.as_bytes().to_vec();
+            bench.teach(&bytes, &fields());
             bytes[at] = byte;
             check(&mut bench, &bytes);
+        }
+    }
+}
+
+#[test]
+fn records_like_the_last_one_are_read_alike() {
+    let mut bench = Bench::new(Mapping::tape(Codec::Json), &fields());
+    let values = [
+        "1",
+        "-2.5",
+        "\"x\"",
+        "\"\\n\"",
+        "null",
+        "true",
+        "{}",
+        "{\"b\":1}",
+        "[1]",
+        "\"\u{e9}\"",
+        "",
+        "[",
+        "1e999",
+        "01",
+    ];
+    for taught in values {
+        for value in values {
+            for extra in values {
+                let shape = |a: &str, z: &str| {
+                    format!(" {{\"key\":\"k\", \"ts\":1,\"data\":{{\"a\":{a},\"\u{e9}\":3,\"z\":{z}}},\"rev\":2}}\n")
+                };
+                bench.teach(shape(taught, "7").as_bytes(), &fields());
+                check(&mut bench, shape(value, extra).as_bytes());
+                check(&mut bench, shape(taught, extra).as_bytes());
+                check(&mut bench, shape(taught, "8").replace("\u{e9}", "e\u{301}").as_bytes());
+            }
         }
     }
 }

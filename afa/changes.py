@@ -1,0 +1,134 @@
+"""What a batch led to: changes in order, and the records that were bad or late."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from afa.records import Change, EmittedPunctuation, MatchChange
+
+Told = tuple[int, Change]  # the index of the record that led to it, and the change
+Encoded = tuple[bytes | None, bytes, list[tuple[str, bytes]]]  # key, value, headers: ready to produce
+
+_TEXT_COLUMNS: Final = ("op", "pattern", "key", "state", "first", "last", "registers", "bindings", "match")
+
+
+class Changes:
+    """Changes in order; `bad` and `late` list records by their index in the batch, with the reason."""
+
+    def __init__(self, told: Callable[[], list[Told]], bad: list[tuple[int, str]], late: list[tuple[int, str]]) -> None:
+        self._tell = told
+        self._told: list[Told] | None = None
+        self.bad = bad
+        self.late = late
+
+    @property
+    def told(self) -> list[Told]:
+        """Each change with the index of the record that led to it; net per batch there is no such index."""
+        if self._told is None:
+            self._told = self._tell()
+        return self._told
+
+    @property
+    def changes(self) -> list[Change]:
+        """In order."""
+        return [change for _, change in self.told]
+
+    def __iter__(self) -> Iterator[Change]:
+        return iter(self.changes)
+
+    def __len__(self) -> int:
+        return len(self.told)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """As `arcfleet replay` prints them."""
+        return [change.as_json() for change in self.changes]
+
+    def encoded(self) -> list[Encoded]:
+        """As they go to the matches topic."""
+        return [encode(change) for change in self.changes]
+
+    def to_arrow(self, ids: bool = False) -> Any:
+        """A pyarrow.RecordBatch: op, pattern, key, start, end, until, state, first, last, registers and bindings (JSON
+        text); `match` with ids. A punctuation has only `op`, `pattern` and, as `end`, its time."""
+        pyarrow = import_pyarrow()
+        columns: dict[str, list[Any]] = {
+            name: [] for name in ("op", "pattern", "key", "start", "end", "until", "state", "first", "last")
+        }
+        columns |= {"registers": [], "bindings": []} | ({"match": []} if ids else {})
+        for change in self.changes:
+            row = _row(change)
+            for name, column in columns.items():
+                column.append(row.get(name))
+        arrays = [
+            pyarrow.array(column, pyarrow.string() if name in _TEXT_COLUMNS else pyarrow.int64())
+            for name, column in columns.items()
+        ]
+        return pyarrow.RecordBatch.from_arrays(arrays, list(columns))
+
+
+class NativeChanges(Changes):
+    """The same, read from the native engine only as far as asked for."""
+
+    def __init__(self, native: Any, registers: dict[str, list[str]]) -> None:
+        super().__init__(lambda: [_told(row, registers) for row in native.rows()], native.bad(), native.late())
+        self._native = native
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    def encoded(self) -> list[Encoded]:
+        told = []
+        for op, _, pattern, key, _, match, value in self._native.encoded():
+            told.append((None if key is None else key.encode(), value, _headers(op, pattern, match)))
+        return told
+
+    def to_arrow(self, ids: bool = False) -> Any:
+        return import_pyarrow().record_batch(_Capsules(self._native.arrow(ids)))
+
+
+class _Capsules:
+    def __init__(self, pair: tuple[Any, Any]) -> None:
+        self.pair = pair
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[Any, Any]:
+        return self.pair
+
+
+def import_pyarrow() -> Any:
+    try:
+        import pyarrow  # noqa: PLC0415 - heavy, and only for those who ask
+    except ImportError:
+        raise ImportError("this needs pyarrow: pip install 'arcfleet[arrow]'") from None
+    return pyarrow
+
+
+def _told(row: tuple[Any, ...], registers: dict[str, list[str]]) -> Told:
+    if row[0] == "punctuation":
+        _, record, pattern, ts, partition = row
+        return record, EmittedPunctuation(pattern, ts, partition)
+    op, record, pattern, key, span, state, values, events, degraded, identity = row
+    named = tuple(zip(registers[pattern], values, strict=True))
+    return record, MatchChange.of(op, identity, pattern, key, span, state, named, events, degraded)
+
+
+def _row(change: Change) -> dict[str, Any]:
+    row = change.as_json()
+    if isinstance(change, EmittedPunctuation):
+        return {"op": "punctuation", "pattern": change.pattern, "end": change.ts}
+    row |= row["events"] | {"registers": json.dumps(row["registers"], separators=(",", ":"))}
+    return row
+
+
+def encode(change: Change) -> Encoded:
+    """One change as it goes to the matches topic."""
+    value = json.dumps(change.as_json(), ensure_ascii=False, separators=(",", ":")).encode()
+    if isinstance(change, MatchChange):
+        return change.match.key.encode(), value, _headers(change.op, change.match.pattern, change.id)
+    return None, value, _headers("punctuation", change.pattern, None)
+
+
+def _headers(op: str, pattern: str, match: str | None) -> list[tuple[str, bytes]]:
+    headers = [("op", op.encode()), ("pattern", pattern.encode()), ("content-type", b"application/json")]
+    return headers + ([] if match is None else [("match", match.encode())])

@@ -1,0 +1,306 @@
+//! Chunks: events in order of arrival, up to 4,096 at a time, with what every pattern wants to know of each of them.
+
+use arrow_buffer::ScalarBuffer;
+
+use crate::arrow_rows::ArrowRows;
+use crate::arrow_text::Texts;
+use crate::event::{Data, IdRef};
+use crate::expression::{EventView, FieldPath};
+use crate::predicate::{Fields, Predicates, Truths};
+use crate::scan::{Head, Scanner, Span};
+use crate::scanned::ScannedRows;
+use crate::value::Value;
+
+/// Rows of a chunk are numbered with this many bits.
+pub const CHUNK_BITS: u32 = 12;
+/// The most rows of a chunk.
+pub const CHUNK_ROWS: usize = 1 << CHUNK_BITS;
+/// A chunk of raw records is full when it has this many bytes.
+const CHUNK_BYTES: usize = 16 << 20;
+
+/// What came with the events.
+#[derive(Debug)]
+pub enum Payload {
+    /// No longer needed.
+    Gone,
+    /// Raw records.
+    Scanned(Box<ScannedRows>),
+    /// Rows of a record batch.
+    Arrow(ArrowRows),
+}
+
+#[derive(Debug)]
+enum Times {
+    Owned(Vec<i64>),
+    Arrow(ScalarBuffer<i64>),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum IdSlot {
+    Number(u64),
+    Text(u32, u32),
+}
+
+#[derive(Debug)]
+enum Ids {
+    /// The id of a row is its number.
+    Numbers(u64),
+    Mixed(Vec<IdSlot>, Vec<u8>),
+    /// Texts from a row on; those without one have a number.
+    Arrow(Texts, usize, u64),
+}
+
+/// Events in order of arrival.
+#[derive(Debug)]
+pub struct Chunk {
+    times: Times,
+    ids: Ids,
+    /// Empty: no row has one.
+    seqs: Vec<Option<i64>>,
+    /// Empty: all are 0.
+    revs: Vec<i64>,
+    /// What came with the events.
+    pub payload: Payload,
+    truths: Vec<Truths>,
+    classes: Vec<Vec<u32>>,
+    /// How many entries of keys refer to it.
+    pub stored: usize,
+    /// The greatest time of its events that were stored.
+    pub newest: Option<i64>,
+}
+
+impl Chunk {
+    fn of(times: Times, ids: Ids, payload: Payload) -> Self {
+        Self {
+            times,
+            ids,
+            seqs: Vec::new(),
+            revs: Vec::new(),
+            payload,
+            truths: Vec::new(),
+            classes: Vec::new(),
+            stored: 0,
+            newest: None,
+        }
+    }
+
+    /// An empty chunk for raw records.
+    #[must_use]
+    pub fn scanned(scanner: usize, fields: usize) -> Self {
+        let payload = Payload::Scanned(Box::new(ScannedRows::new(scanner, fields)));
+        Self::of(Times::Owned(Vec::new()), Ids::Mixed(Vec::new(), Vec::new()), payload)
+    }
+
+    /// The rows of a record batch, at most `CHUNK_ROWS`; `first_number` makes the ids of rows without one.
+    #[must_use]
+    pub fn arrow(rows: ArrowRows, first_number: u64) -> Self {
+        let times = Times::Arrow(rows.time_buffer());
+        let ids = match rows.ids() {
+            Some((texts, offset)) => Ids::Arrow(texts, offset, first_number),
+            None => Ids::Numbers(first_number),
+        };
+        let seqs = if rows.has_seqs() {
+            (0..rows.len()).map(|row| rows.seq(row)).collect()
+        } else {
+            Vec::new()
+        };
+        let revs = if rows.has_revs() {
+            (0..rows.len()).map(|row| rows.rev(row)).collect()
+        } else {
+            Vec::new()
+        };
+        let mut chunk = Self::of(times, ids, Payload::Arrow(rows));
+        (chunk.seqs, chunk.revs) = (seqs, revs);
+        chunk
+    }
+
+    /// How many rows it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.times().len()
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether another raw record may be added.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        let small = matches!(&self.payload, Payload::Scanned(rows) if rows.arena.len() < CHUNK_BYTES);
+        small && self.len() < CHUNK_ROWS
+    }
+
+    /// Event times.
+    #[must_use]
+    #[inline]
+    pub fn times(&self) -> &[i64] {
+        match &self.times {
+            Times::Owned(times) => times,
+            Times::Arrow(times) => times,
+        }
+    }
+
+    /// The id of a row.
+    #[must_use]
+    pub fn id(&self, offset: usize) -> IdRef<'_> {
+        match &self.ids {
+            Ids::Numbers(first) => IdRef::Number(first + offset as u64),
+            Ids::Mixed(slots, texts) => match slots[offset] {
+                IdSlot::Number(number) => IdRef::Number(number),
+                IdSlot::Text(begin, length) => {
+                    let bytes = &texts[begin as usize..(begin + length) as usize];
+                    IdRef::of(std::str::from_utf8(bytes).unwrap_or_default())
+                }
+            },
+            Ids::Arrow(texts, from, first) => texts
+                .get(from + offset)
+                .map_or(IdRef::Number(first + offset as u64), IdRef::of),
+        }
+    }
+
+    /// The sequence number of a row.
+    #[must_use]
+    #[inline]
+    pub fn seq(&self, offset: usize) -> Option<i64> {
+        self.seqs.get(offset).copied().flatten()
+    }
+
+    /// The revision of a row.
+    #[must_use]
+    pub fn rev(&self, offset: usize) -> i64 {
+        self.revs.get(offset).copied().unwrap_or(0)
+    }
+
+    /// Adds the raw record that was scanned last; `number` makes its id if it has none.
+    #[allow(clippy::cast_possible_truncation)] // bounded by `has_room` and the size of a record
+    pub fn push(&mut self, record: Span, head: &Head, scanner: &Scanner, number: u64) {
+        let (Payload::Scanned(rows), Times::Owned(times), Ids::Mixed(slots, texts)) =
+            (&mut self.payload, &mut self.times, &mut self.ids)
+        else {
+            unreachable!("raw records are added to chunks of raw records");
+        };
+        slots.push(match head.id {
+            None => IdSlot::Number(number),
+            Some(span) => {
+                let begin = texts.len() as u32;
+                texts.extend_from_slice(span.of(&rows.arena));
+                IdSlot::Text(begin, span.length)
+            }
+        });
+        rows.push(record, head, scanner.values());
+        if head.seq.is_some() || !self.seqs.is_empty() {
+            self.seqs.resize(times.len(), None);
+            self.seqs.push(head.seq);
+        }
+        if head.rev != 0 || !self.revs.is_empty() {
+            self.revs.resize(times.len(), 0);
+            self.revs.push(head.rev);
+        }
+        times.push(head.ts);
+    }
+
+    /// The event type of a row.
+    #[must_use]
+    pub fn kind(&self, offset: usize) -> Option<&str> {
+        match &self.payload {
+            Payload::Gone => None,
+            Payload::Scanned(rows) => rows.kind(offset),
+            Payload::Arrow(rows) => rows.kind(offset),
+        }
+    }
+
+    /// The whole data of a row.
+    #[must_use]
+    pub fn data(&self, offset: usize, scanners: &[Scanner]) -> Data {
+        match &self.payload {
+            Payload::Gone => Data::Map(Vec::new()),
+            Payload::Scanned(rows) => rows.data(offset, &scanners[rows.scanner]),
+            Payload::Arrow(rows) => rows.data(offset),
+        }
+    }
+
+    /// Lets the payload go: no event of this chunk is stored any more, only starts of partial matches may be.
+    pub fn drop_payload(&mut self) {
+        self.payload = Payload::Gone;
+        self.truths = Vec::new();
+        self.classes = Vec::new();
+    }
+
+    /// The truths of a predicate, computed for all rows that there are.
+    pub fn ready_truths(&mut self, predicate: u32, predicates: &mut Predicates, fields: &Fields, scanners: &[Scanner]) {
+        let number = predicate as usize;
+        if self.truths.len() <= number {
+            self.truths.resize_with(number + 1, Truths::default);
+        }
+        if self.truths[number].filled() < self.len() {
+            let mut truths = std::mem::take(&mut self.truths[number]);
+            predicates.evaluate(predicate, self, &mut truths, fields, scanners);
+            self.truths[number] = truths;
+        }
+    }
+
+    /// The truths of a predicate that were computed before.
+    #[must_use]
+    #[inline]
+    pub fn truths(&self, predicate: u32) -> &Truths {
+        &self.truths[predicate as usize]
+    }
+
+    /// The class of a row for a pattern that keeps them.
+    #[must_use]
+    #[inline]
+    pub fn class(&self, pattern: usize, offset: usize) -> u32 {
+        self.classes[pattern][offset]
+    }
+
+    /// The classes of the rows for a pattern, to be filled.
+    pub fn classes_mut(&mut self, pattern: usize) -> &mut Vec<u32> {
+        if self.classes.len() <= pattern {
+            self.classes.resize_with(pattern + 1, Vec::new);
+        }
+        &mut self.classes[pattern]
+    }
+}
+
+/// One event of a chunk, as expressions see it.
+#[derive(Clone, Copy)]
+pub struct RowView<'a> {
+    /// Its chunk.
+    pub chunk: &'a Chunk,
+    /// Its place there.
+    pub offset: usize,
+    /// The fields that scanners read.
+    pub fields: &'a Fields,
+    /// The scanners.
+    pub scanners: &'a [Scanner],
+}
+
+impl EventView for RowView<'_> {
+    fn field(&self, path: &FieldPath) -> Value {
+        match &self.chunk.payload {
+            Payload::Gone => Value::Unknown,
+            Payload::Arrow(rows) => rows.field(path, self.offset),
+            Payload::Scanned(rows) => match self.fields.find(path) {
+                Some(field) => rows.value(field, path, self.offset, &self.scanners[rows.scanner]),
+                None => Value::Unknown,
+            },
+        }
+    }
+
+    fn ts(&self) -> i64 {
+        self.chunk.times()[self.offset]
+    }
+
+    fn kind(&self) -> Value {
+        self.chunk
+            .kind(self.offset)
+            .map_or(Value::Unknown, |kind| Value::Str(kind.into()))
+    }
+
+    fn id(&self) -> Value {
+        Value::Str(self.chunk.id(self.offset).text().into())
+    }
+}

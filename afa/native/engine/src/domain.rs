@@ -1,0 +1,460 @@
+//! Progress, by partition: what a punctuation releases, finishes and lets go.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::change_table::ChangeRow;
+use crate::configuration::{code_of, start_row, unmarked};
+use crate::engine::{Engine, live};
+use crate::expression::Node;
+use crate::key::Key;
+use crate::matcher::{expire, expiry};
+use crate::pattern::Window;
+use crate::program::{UNRELEASED, UNSEEN};
+use crate::rows::parts;
+use crate::spine::{Page, Spine};
+use crate::telling::Held;
+use crate::walk::Plan;
+
+/// Keys at the front of the queue that may not be ready before the search for ready ones stops.
+const MISSES: usize = 32;
+
+pub(crate) struct Predicated {
+    pub(crate) condition: Node,
+    pub(crate) text: Arc<str>,
+    pub(crate) ts: i64,
+}
+
+/// One input topic of a partition.
+#[derive(Default)]
+pub(crate) struct Topic {
+    pub(crate) name: Arc<str>,
+    pub(crate) punctuation: Option<i64>,
+    pub(crate) predicated: Vec<Predicated>,
+}
+
+/// A partition: its topics, and how far it has come.
+pub(crate) struct Domain {
+    pub(crate) partition: u32,
+    pub(crate) topics: Vec<Topic>,
+    /// The effective punctuation.
+    pub(crate) effective: Option<i64>,
+    /// Keys that may have something to be cleaned up, the longest untouched first.
+    pub(crate) queue: VecDeque<usize>,
+    /// Matches that wait until they are final, by pattern.
+    pub(crate) held: Vec<BTreeMap<(i64, [u8; 16]), Held>>,
+}
+
+impl Domain {
+    pub(crate) fn new(partition: u32, patterns: usize) -> Self {
+        Self {
+            partition,
+            topics: vec![Topic::default()],
+            effective: None,
+            queue: VecDeque::new(),
+            held: (0..patterns).map(|_| BTreeMap::new()).collect(),
+        }
+    }
+
+    /// The punctuation of all topics together.
+    fn of_events(&self) -> Option<i64> {
+        self.topics.iter().map(|topic| topic.punctuation).min().flatten()
+    }
+}
+
+/// Where records come from: a partition and one of its topics, by the engine's numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The partition.
+    pub domain: usize,
+    /// The topic.
+    pub topic: usize,
+}
+
+impl Engine {
+    /// The numbers of a topic and partition, new or known.
+    pub fn origin(&mut self, topic: &str, partition: u32) -> Origin {
+        let patterns = self.programs.len();
+        let first_use = self.domains.len() == 1 && self.domains[0].topics[0].name.is_empty() && self.keys.is_empty();
+        if first_use && self.domains[0].topics[0].punctuation.is_none() {
+            self.domains[0].partition = partition;
+            self.domains[0].topics[0].name = topic.into();
+        }
+        let known = self.domains.iter().position(|domain| domain.partition == partition);
+        let domain = known.unwrap_or_else(|| {
+            let mut domain = Domain::new(partition, patterns);
+            domain.topics.clear();
+            self.domains.push(domain);
+            self.domains.len() - 1
+        });
+        let topics = &mut self.domains[domain].topics;
+        let known = topics.iter().position(|known| &*known.name == topic);
+        let topic = known.unwrap_or_else(|| {
+            topics.push(Topic {
+                name: topic.into(),
+                ..Topic::default()
+            });
+            topics.len() - 1
+        });
+        Origin { domain, topic }
+    }
+
+    /// The bound below which an arc record is late.
+    #[must_use]
+    pub fn arc_bound(&self) -> Option<i64> {
+        let effective = self.domains.iter().map(|domain| domain.effective).max().flatten();
+        self.arc_punctuation.max(effective)
+    }
+
+    /// No later event from there with a smaller `ts`. In a batch that is told net, what follows from it waits.
+    pub fn punctuate(&mut self, origin: Origin, ts: i64, now: bool) {
+        let topic = &mut self.domains[origin.domain].topics[origin.topic];
+        topic.punctuation = topic.punctuation.max(Some(ts));
+        topic.predicated.retain(|known| known.ts > ts);
+        if now {
+            self.advance(origin.domain);
+        }
+    }
+
+    /// No later event with a smaller `ts` for which the condition holds.
+    pub fn punctuate_when(&mut self, origin: Origin, ts: i64, condition: Node, text: &str) {
+        self.rows.add_fields(&condition.fields());
+        let predicated = &mut self.domains[origin.domain].topics[origin.topic].predicated;
+        match predicated.iter_mut().find(|known| known.condition == condition) {
+            Some(known) => known.ts = known.ts.max(ts),
+            None => predicated.push(Predicated {
+                condition,
+                text: text.into(),
+                ts,
+            }),
+        }
+    }
+
+    /// No later arc record that changes anything before `ts`.
+    pub fn punctuate_arcs(&mut self, ts: i64, now: bool) {
+        self.arc_punctuation = self.arc_punctuation.max(Some(ts));
+        if now {
+            self.advance_all();
+        }
+    }
+
+    /// Lets every partition come as far as its punctuations allow.
+    pub fn advance_all(&mut self) {
+        for domain in 0..self.domains.len() {
+            self.advance(domain);
+        }
+    }
+
+    fn advance(&mut self, number: usize) {
+        let events = self.domains[number].of_events();
+        let next = match self.arc_punctuation {
+            Some(arcs) => events.map(|events| events.min(arcs)),
+            None => events,
+        };
+        let Some(punctuation) = next.filter(|_| next > self.domains[number].effective) else {
+            return;
+        };
+        let from = self.table.rows.len();
+        self.domains[number].effective = next;
+        let waits = self
+            .programs
+            .iter()
+            .any(|program| program.gap_free || program.speculation.is_some());
+        if waits {
+            self.release_all(number);
+        }
+        self.tell_held(number);
+        self.order_from(from);
+        let partition = self.domains[number].partition;
+        for pattern in 0..self.programs.len() {
+            #[allow(clippy::cast_possible_truncation)] // limited by max_program_arcs
+            let row = ChangeRow::punctuation(pattern as u32, partition, punctuation, self.findings.record);
+            self.table.rows.push(row);
+        }
+        self.clean_queue(number, punctuation);
+        self.clean_shared();
+    }
+
+    /// Cleanse and AFA+O: lets patterns see what the punctuation releases.
+    fn release_all(&mut self, domain: usize) {
+        for number in 0..self.keys.len() {
+            let waits = |key: &Key| key.domain == domain && !key.spine.is_empty();
+            if !self.keys[number].as_ref().is_some_and(|key| waits(key)) {
+                continue;
+            }
+            let mut key = self.take_key(number);
+            let (before, was_degraded) = (live(&key), key.degraded);
+            for lane in 0..self.lanes.len() {
+                self.release(&mut key, lane);
+            }
+            if self.programs.iter().any(|program| program.gap_free) {
+                let plan = Plan {
+                    relinks: true,
+                    ..Plan::default()
+                };
+                self.matcher(domain).apply(&mut key, &plan);
+            }
+            self.after(&mut key, before, was_degraded);
+            self.put_key(number, key);
+        }
+    }
+
+    fn release(&mut self, key: &mut Key, lane: usize) {
+        let pattern = self.lanes[lane];
+        if self.programs[pattern].speculation.is_none() {
+            return;
+        }
+        let mut plan = Plan::default();
+        let mut rows = std::collections::HashMap::default();
+        for row in key.spine.pages.iter().flat_map(Page::rows) {
+            if self.rows.class(pattern, *row) == UNRELEASED {
+                let class = self.class_now(pattern, *row, key.domain);
+                if class != UNRELEASED {
+                    rows.insert(*row, (UNRELEASED, class));
+                }
+            }
+        }
+        if rows.is_empty() {
+            return;
+        }
+        let changed: Vec<(u32, u32)> = rows.iter().map(|(row, (_, class))| (*row, *class)).collect();
+        plan.reclassed = Some((pattern, rows));
+        self.matcher(key.domain).apply(key, &plan);
+        for (row, class) in changed {
+            self.rows.set_class(pattern, row, class);
+        }
+    }
+
+    /// The class of a seen row for a pattern that keeps lists, as the punctuation lets it see it.
+    pub(crate) fn class_now(&mut self, pattern: usize, row: u32, domain: usize) -> u32 {
+        let (chunk, offset) = parts(row);
+        let chunk = self.rows.chunk(chunk);
+        let program = &mut self.programs[pattern];
+        if !is_released(
+            program.speculation,
+            self.domains[domain].effective,
+            chunk.times()[offset],
+        ) {
+            return UNRELEASED;
+        }
+        program.class_of(chunk, offset)
+    }
+
+    fn clean_queue(&mut self, domain: usize, punctuation: i64) {
+        let mut misses = 0;
+        let mut examined = self.domains[domain].queue.len();
+        while misses < MISSES && examined > 0 {
+            examined -= 1;
+            let Some(number) = self.domains[domain].queue.pop_front() else {
+                return;
+            };
+            let Some(mut key) = self.keys[number].take() else {
+                continue;
+            };
+            let ready = key.spine.last_ts().is_none_or(|last| last < punctuation);
+            self.clean_key(&mut key, punctuation);
+            if key.is_idle() {
+                self.numbers.remove(&key.name);
+                self.free_keys.push(number);
+                continue;
+            }
+            misses += usize::from(!ready || key.spine.is_empty());
+            self.domains[domain].queue.push_back(number);
+            self.keys[number] = Some(key);
+        }
+    }
+
+    /// Cleans every key exactly to the punctuation, for whoever looks at them.
+    pub fn clean_all(&mut self) {
+        for number in 0..self.keys.len() {
+            let Some(mut key) = self.keys[number].take() else {
+                continue;
+            };
+            if let Some(punctuation) = self.domains[key.domain].effective {
+                self.clean_key(&mut key, punctuation);
+            }
+            if key.is_idle() {
+                self.numbers.remove(&key.name);
+                self.free_keys.push(number);
+                self.domains[key.domain].queue.retain(|queued| *queued != number);
+            } else {
+                self.keys[number] = Some(key);
+            }
+        }
+    }
+
+    /// Drops what lies before the punctuation, down to the cover.
+    fn clean_key(&mut self, key: &mut Key, punctuation: i64) {
+        let before = live(key);
+        if key.spine.last_ts().is_none_or(|last| last < punctuation) {
+            self.cover_all(key, punctuation);
+        } else {
+            let reach = self
+                .linear
+                .iter()
+                .map(|pattern| self.programs[*pattern].chain.len())
+                .max();
+            while key.spine.pages.len() > 1 && can_drop_front(&key.spine, punctuation, reach.unwrap_or(0)) {
+                self.drop_front(key);
+            }
+        }
+        self.clean_tombs(key, punctuation);
+        self.live_partial_matches = self.live_partial_matches + live(key) - before;
+    }
+
+    /// Lets the first page go: the lists that enter the next one are what remains of it.
+    pub(crate) fn drop_front(&mut self, key: &mut Key) {
+        key.carried.clear();
+        let Some(page) = key.spine.pages.pop_front() else {
+            return;
+        };
+        self.note_cover(key, &page);
+        Spine::release(&page, &mut self.rows);
+    }
+
+    /// All events lie before the punctuation: only the lists after the last one stay.
+    fn cover_all(&mut self, key: &mut Key, punctuation: i64) {
+        if !key.spine.is_empty() {
+            let mut carried = Vec::new();
+            for pattern in self.linear.clone() {
+                let list = self.matcher(key.domain).linear_list(key, pattern, None);
+                if !list.is_empty() {
+                    carried.push((pattern, list));
+                }
+            }
+            key.carried = carried;
+            while let Some(page) = key.spine.pages.pop_front() {
+                self.note_cover(key, &page);
+                Spine::release(&page, &mut self.rows);
+            }
+        }
+        for (lane, pattern) in self.lanes.iter().enumerate() {
+            expire(&self.programs[*pattern], &self.rows, &mut key.lanes[lane], punctuation);
+        }
+        for (pattern, list) in &mut key.carried {
+            let program = &self.programs[*pattern];
+            list.retain(|word| expiry(program, &self.rows, start_row(*word)) > punctuation);
+        }
+        key.carried.retain(|(_, list)| !list.is_empty());
+    }
+
+    /// For AFA+O: what a page that goes leaves behind.
+    fn note_cover(&mut self, key: &mut Key, page: &Page) {
+        for (lane, pattern) in self.lanes.iter().enumerate() {
+            if !self.programs[*pattern].gap_free {
+                continue;
+            }
+            for row in page.rows() {
+                if self.rows.class(*pattern, *row) == UNSEEN {
+                    key.cover_mut(lane).hidden_seqs.extend(self.rows.seqs(*row));
+                } else {
+                    key.cover_mut(lane).seq = self.rows.seq(*row);
+                }
+            }
+        }
+    }
+
+    fn clean_tombs(&mut self, key: &mut Key, punctuation: i64) {
+        let gap_free = |lane: &usize| self.programs[self.lanes[*lane]].gap_free;
+        let lanes: Vec<usize> = (0..self.lanes.len()).filter(gap_free).collect();
+        while let Some(entry) = key.tombs.first_entry() {
+            if entry.key().0 >= punctuation {
+                break;
+            }
+            let tomb = entry.remove();
+            for lane in &lanes {
+                key.cover_mut(*lane).hidden_seqs.extend(tomb.seqs.iter().copied());
+            }
+        }
+        for cover in &mut key.covers {
+            // A number at or before the cover's can be in no gap any more.
+            if let Some(seq) = cover.seq {
+                cover.hidden_seqs = cover.hidden_seqs.split_off(&seq);
+            }
+        }
+    }
+
+    /// What all keys share: chunks, epochs, sets.
+    fn clean_shared(&mut self) {
+        let Some(punctuation) = self.domains.iter().map(|domain| domain.effective).min().flatten() else {
+            return;
+        };
+        for program in &mut self.programs {
+            program.forget_epochs(punctuation);
+        }
+        let longest = self.programs.iter().map(|program| match program.window {
+            Window::Time(length) => Some(length),
+            _ => None,
+        });
+        if let Some(length) = longest
+            .collect::<Option<Vec<i64>>>()
+            .map(|all| all.into_iter().max().unwrap_or(0))
+        {
+            self.rows
+                .clean(self.open, |_, newest| newest.saturating_add(length) <= punctuation);
+        } else if self.rows.live_chunks() > 2 * self.chunks_after_sweep {
+            self.sweep_chunks();
+        }
+        let sets: usize = self.programs.iter().map(|program| program.sets.len()).sum();
+        if sets > 2 * self.sets_after_sweep {
+            self.sweep_sets();
+        }
+    }
+
+    /// Lets chunks go that no partial match refers to, where no window says so.
+    fn sweep_chunks(&mut self) {
+        let mut marks = self.rows.marks();
+        for key in self.keys.iter().flatten() {
+            key.each_word(|_, word| {
+                if let Some(mark) = marks.get_mut(parts(start_row(word)).0) {
+                    *mark = true;
+                }
+            });
+        }
+        self.rows.clean(self.open, |chunk, _| !marks[chunk]);
+        self.chunks_after_sweep = self.rows.live_chunks().max(64);
+    }
+
+    /// Drops sets and configurations that nothing refers to any more.
+    fn sweep_sets(&mut self) {
+        let mut marks: Vec<Vec<bool>> = self.programs.iter().map(|_| vec![true]).collect();
+        let lanes = &self.lanes;
+        for key in self.keys.iter().flatten() {
+            key.each_word(|owner, word| {
+                let pattern = owner.pattern(lanes);
+                let number = unmarked(code_of(word));
+                let marks: &mut Vec<bool> = &mut marks[pattern];
+                if marks.len() <= number {
+                    marks.resize(number + 1, false);
+                }
+                marks[number] = true;
+            });
+        }
+        for (program, marks) in self.programs.iter_mut().zip(&mut marks) {
+            program.sweep(marks);
+        }
+        self.telling.forget_outcomes();
+        let left: usize = self.programs.iter().map(|program| program.sets.len()).sum();
+        self.sets_after_sweep = left.max(4096);
+    }
+}
+
+/// Cleanse releases events below the punctuation plus its factor.
+pub(crate) fn is_released(speculation: Option<i64>, punctuation: Option<i64>, ts: i64) -> bool {
+    speculation
+        .is_none_or(|sigma| punctuation.is_some_and(|bound| i128::from(ts) < i128::from(bound) + i128::from(sigma)))
+}
+
+/// Whether the first page lies before the punctuation, and enough of what follows does too for linear patterns.
+fn can_drop_front(spine: &Spine, punctuation: i64, reach: usize) -> bool {
+    if spine.pages[0].times().last().is_none_or(|last| *last >= punctuation) {
+        return false;
+    }
+    let past = spine
+        .pages
+        .iter()
+        .skip(1)
+        .flat_map(Page::times)
+        .take_while(|ts| **ts < punctuation);
+    past.take(reach).count() == reach
+}

@@ -1,0 +1,279 @@
+//! Linear patterns without registers, bit-parallel: 64 events at a time, whatever the number of patterns.
+//!
+//! A match of m steps ends at an event iff, for every step i, the event m-1-i places before takes step i. With a bit per
+//! event and step that is m shifts and ANDs for 64 events. Nothing is kept per key but its events: what an append needs
+//! of the past is read off the last m-1 of them.
+
+use crate::chunk::Chunk;
+use crate::found::Found;
+use crate::key::Key;
+use crate::matcher::{Matcher, expiry};
+use crate::program::Program;
+use crate::rows::parts;
+
+/// Consecutive rows of one chunk among the rows that are looked at.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    chunk: usize,
+    offset: usize,
+    begin: usize,
+    length: usize,
+}
+
+/// Buffers that are kept from one append to the next.
+#[derive(Debug, Default)]
+pub struct LinearScratch {
+    rows: Vec<u32>,
+    pieces: Vec<Piece>,
+    /// By column: for which append it was filled, and its bits.
+    columns: Vec<(u64, Vec<u64>)>,
+    steps: Vec<Vec<u64>>,
+    stamp: u64,
+}
+
+impl LinearScratch {
+    fn begin(&mut self) {
+        self.stamp += 1;
+        self.pieces.clear();
+        let mut at = 0;
+        while at < self.rows.len() {
+            let (chunk, offset) = parts(self.rows[at]);
+            let mut length = 1;
+            while at + length < self.rows.len() && self.rows[at + length] == self.rows[at + length - 1] + 1 {
+                length += 1;
+            }
+            let (last_chunk, _) = parts(self.rows[at + length - 1]);
+            if last_chunk != chunk {
+                length = crate::chunk::CHUNK_ROWS - offset;
+            }
+            self.pieces.push(Piece {
+                chunk,
+                offset,
+                begin: at,
+                length,
+            });
+            at += length;
+        }
+    }
+}
+
+/// The bits of a column for 64 rows of a chunk from an offset on.
+fn column_word(form: &[Vec<u32>], chunk: &Chunk, offset: usize) -> u64 {
+    let conjunction = |predicates: &Vec<u32>| {
+        predicates
+            .iter()
+            .fold(!0, |bits, predicate| bits & chunk.truths(*predicate).word(offset))
+    };
+    form.iter().map(conjunction).fold(0, |bits, more| bits | more)
+}
+
+/// Puts the bits of a column for the positions `[begin, end)` into `out`, which covers all positions.
+fn fill(matcher: &Matcher<'_>, pieces: &[Piece], column: u32, begin: usize, end: usize, out: &mut [u64]) {
+    let form = matcher.shared.columns.form(column);
+    for piece in pieces {
+        let (from, to) = (piece.begin.max(begin), (piece.begin + piece.length).min(end));
+        let mut at = from;
+        while at < to {
+            let chunk = matcher.rows.chunk(piece.chunk);
+            let mut bits = column_word(form, chunk, piece.offset + at - piece.begin);
+            let count = (to - at).min(64);
+            if count < 64 {
+                bits &= (1 << count) - 1;
+            }
+            out[at / 64] |= bits << (at % 64);
+            if at % 64 + count > 64 {
+                out[at / 64 + 1] |= bits >> (64 - at % 64);
+            }
+            at += count;
+        }
+    }
+}
+
+/// The word of positions `64 * index..` in which each bit stands for the position `distance` places before.
+#[inline]
+fn shifted(bits: &[u64], index: usize, distance: usize) -> u64 {
+    let here = bits[index] << distance;
+    if distance == 0 || index == 0 {
+        return here;
+    }
+    here | bits[index - 1] >> (64 - distance)
+}
+
+impl Matcher<'_> {
+    /// What linear patterns find at events that come after all that the key has, in order.
+    pub(crate) fn append_linear(&mut self, key: &mut Key, rows: &[u32], first_record: Option<u32>) {
+        let longest = self
+            .linear
+            .iter()
+            .map(|pattern| self.programs[*pattern].chain.len() - 1)
+            .max();
+        let mut scratch = std::mem::take(self.scratch);
+        scratch.rows.clear();
+        key.spine.rows_before(None, longest.unwrap_or(1) - 1, &mut scratch.rows);
+        let past = scratch.rows.len();
+        scratch.rows.extend_from_slice(rows);
+        scratch.begin();
+        let before = self.findings.list.len();
+        for index in 0..self.linear.len() {
+            let pattern = self.linear[index];
+            self.find_linear(&mut scratch, pattern, past, first_record);
+        }
+        *self.scratch = scratch;
+        if !key.carried.is_empty() {
+            self.step_carried(key, rows, first_record);
+        }
+        if self.linear.len() > 1 {
+            self.findings.list[before..].sort_by_key(|found| found.record);
+        }
+    }
+
+    fn find_linear(&mut self, scratch: &mut LinearScratch, pattern: usize, past: usize, first_record: Option<u32>) {
+        let total = scratch.rows.len();
+        let (first, last) = (self.rows.ts(scratch.rows[0]), self.rows.ts(scratch.rows[total - 1]));
+        let program = &self.programs[pattern];
+        let steps = program.chain.len() - 1;
+        let words = total.div_ceil(64);
+        if program.alive_until(first) >= last {
+            let alive = program.alive_at(first);
+            for step in 0..steps {
+                self.ready_column(scratch, self.programs[pattern].alive(alive).columns[step], words);
+            }
+            let columns = &self.programs[pattern].alive(alive).columns;
+            let bits: Vec<&[u64]> = columns
+                .iter()
+                .map(|column| &*scratch.columns[*column as usize].1)
+                .collect();
+            self.note_ends(&bits, &scratch.rows, pattern, past, first_record);
+        } else {
+            let mut bits = std::mem::take(&mut scratch.steps);
+            self.fill_by_epoch(scratch, pattern, words, &mut bits);
+            let views: Vec<&[u64]> = bits[..steps].iter().map(Vec::as_slice).collect();
+            self.note_ends(&views, &scratch.rows, pattern, past, first_record);
+            scratch.steps = bits;
+        }
+    }
+
+    fn ready_column(&self, scratch: &mut LinearScratch, column: u32, words: usize) {
+        let number = column as usize;
+        if scratch.columns.len() <= number {
+            scratch.columns.resize_with(number + 1, Default::default);
+        }
+        if scratch.columns[number].0 == scratch.stamp {
+            return;
+        }
+        let mut bits = std::mem::take(&mut scratch.columns[number].1);
+        bits.clear();
+        bits.resize(words, 0);
+        fill(self, &scratch.pieces, column, 0, scratch.rows.len(), &mut bits);
+        scratch.columns[number] = (scratch.stamp, bits);
+    }
+
+    /// The bits of every step where arcs changed between the events.
+    fn fill_by_epoch(&self, scratch: &LinearScratch, pattern: usize, words: usize, bits: &mut Vec<Vec<u64>>) {
+        let program = &self.programs[pattern];
+        let steps = program.chain.len() - 1;
+        bits.resize_with(bits.len().max(steps), Vec::new);
+        for step in &mut bits[..steps] {
+            step.clear();
+            step.resize(words, 0);
+        }
+        let mut begin = 0;
+        while begin < scratch.rows.len() {
+            let ts = self.rows.ts(scratch.rows[begin]);
+            let until = program.alive_until(ts);
+            let end = begin + scratch.rows[begin..].partition_point(|row| self.rows.ts(*row) <= until);
+            let columns = &program.alive(program.alive_at(ts)).columns;
+            for (column, out) in columns.iter().zip(bits.iter_mut()) {
+                fill(self, &scratch.pieces, *column, begin, end, out);
+            }
+            begin = end;
+        }
+    }
+
+    fn note_ends(&mut self, bits: &[&[u64]], rows: &[u32], pattern: usize, past: usize, first_record: Option<u32>) {
+        let steps = bits.len();
+        for index in past / 64..rows.len().div_ceil(64) {
+            let mut ends = bits.iter().enumerate().fold(!0, |ends, (step, column)| {
+                ends & shifted(column, index, steps - 1 - step)
+            });
+            if index == past / 64 {
+                ends &= !0 << (past % 64);
+            }
+            while ends != 0 {
+                let position = index * 64 + ends.trailing_zeros() as usize;
+                ends &= ends - 1;
+                if position >= steps - 1 {
+                    let start = rows[position + 1 - steps];
+                    self.note_linear(pattern, start, rows[position], position - past, first_record);
+                }
+            }
+        }
+    }
+
+    fn note_linear(&mut self, pattern: usize, start: u32, end: u32, place: usize, first_record: Option<u32>) {
+        let expires = expiry(&self.programs[pattern], self.rows, start);
+        if self.rows.ts(end) >= expires {
+            return;
+        }
+        let configuration = self.programs[pattern].last_configuration();
+        #[allow(clippy::cast_possible_truncation)] // a batch has far fewer records
+        let record = first_record.map_or(self.findings.record, |first| first + place as u32);
+        self.findings.list.push(Found {
+            record,
+            retracts: false,
+            pattern,
+            start,
+            end,
+            configuration,
+        });
+    }
+
+    /// Partial matches of linear patterns that began before the first stored event live on for a few events.
+    fn step_carried(&mut self, key: &mut Key, rows: &[u32], first_record: Option<u32>) {
+        let mut stored = Vec::new();
+        let longest = self
+            .linear
+            .iter()
+            .map(|pattern| self.programs[*pattern].chain.len())
+            .max();
+        key.spine.rows_before(None, longest.unwrap_or(0), &mut stored);
+        if stored.len() == longest.unwrap_or(0) {
+            key.carried.clear();
+            return;
+        }
+        for (pattern, carried) in &key.carried {
+            let mut list = carried.clone();
+            for (place, row) in stored.iter().chain(rows).enumerate() {
+                if list.is_empty() {
+                    break;
+                }
+                let new = place.checked_sub(stored.len());
+                if let (Some(first), Some(place)) = (first_record, new) {
+                    #[allow(clippy::cast_possible_truncation)] // a batch has far fewer records
+                    let place = place as u32;
+                    self.findings.record = first + place;
+                }
+                self.step_plainly(*pattern, &mut list, *row, false);
+                if new.is_some() {
+                    self.findings.note_list(&self.programs[*pattern], *pattern, *row, &list);
+                }
+            }
+        }
+    }
+}
+
+impl Program {
+    /// The only final configuration of a linear pattern.
+    fn last_configuration(&mut self) -> u32 {
+        if let Some(known) = self.last_configuration {
+            return known;
+        }
+        let state = *self.chain.last().expect("a linear pattern");
+        let number = self.sets.configuration_number(crate::configuration::Configuration {
+            state,
+            registers: std::sync::Arc::new([]),
+        });
+        self.last_configuration = Some(number);
+        number
+    }
+}

@@ -1,0 +1,312 @@
+//! A stretch of events of one chunk, between records that are no inserts: classified together, then taken one by one or
+//! all at once.
+
+use crate::domain::{Origin, is_released};
+use crate::engine::Engine;
+use crate::epochs::ClassTable;
+use crate::expression::EventView;
+use crate::program::{Program, UNRELEASED, UNSEEN};
+use crate::rows::{Rows, row_number};
+use crate::value::Value;
+
+/// No key: the row is not to be taken.
+pub(crate) const NO_KEY: u32 = u32::MAX;
+
+/// Whether changes are told after every record or after every batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Net {
+    /// The law holds after every record.
+    Record,
+    /// The law holds after every batch.
+    Batch,
+}
+
+/// What became of the records of a batch that were not simply taken.
+#[derive(Debug, Default)]
+pub struct Fed {
+    /// Bad records: index and reason.
+    pub bad: Vec<(u32, String)>,
+    /// Late records: index and reason.
+    pub late: Vec<(u32, String)>,
+    /// The record at which the batch was left, because it names texts that were not checked yet.
+    pub asks: Option<u32>,
+    /// Its condition, if it is a punctuation: where it comes from, time and text.
+    pub condition: Option<(Origin, i64, String)>,
+}
+
+/// Inserts that wait to be taken: rows of one chunk from `first` on.
+#[derive(Debug, Default)]
+pub(crate) struct Segment {
+    pub(crate) chunk: usize,
+    pub(crate) first: usize,
+    /// The key of each row, or `NO_KEY`.
+    pub(crate) keys: Vec<u32>,
+    /// The record of each row; empty: they follow `first_record`.
+    pub(crate) records: Vec<u32>,
+    pub(crate) first_record: u32,
+    /// Where each row comes from; empty: all from `origin`.
+    pub(crate) origins: Vec<Origin>,
+    pub(crate) origin: Origin,
+    /// Rows that wait for the end of the batch, with their keys.
+    pub(crate) pending: Vec<(u32, u32)>,
+    /// A run of rows that is appended together.
+    run: Vec<u32>,
+}
+
+impl Segment {
+    pub(crate) fn record(&self, place: usize) -> u32 {
+        #[allow(clippy::cast_possible_truncation)] // a batch has far fewer records
+        let place_number = place as u32;
+        self.records
+            .get(place)
+            .copied()
+            .unwrap_or(self.first_record + place_number)
+    }
+
+    fn origin(&self, place: usize) -> Origin {
+        self.origins.get(place).copied().unwrap_or(self.origin)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.keys.clear();
+        self.records.clear();
+        self.origins.clear();
+    }
+}
+
+impl Engine {
+    /// Takes the rows of a segment, or lets them wait for the end of the batch.
+    pub(crate) fn take_segment(&mut self, segment: &mut Segment, net: Net, fed: &mut Fed) {
+        if segment.keys.is_empty() {
+            return;
+        }
+        self.classify(segment);
+        self.counters.events += segment.keys.iter().filter(|key| **key != NO_KEY).count() as u64;
+        let mut place = 0;
+        while place < segment.keys.len() {
+            place = match net {
+                Net::Record => self.take_run(segment, place, fed),
+                Net::Batch => self.let_wait(segment, place, fed),
+            };
+        }
+        segment.clear();
+    }
+
+    /// Takes one row, or a run of rows of one key in order; the answer is the place after them.
+    fn take_run(&mut self, segment: &mut Segment, place: usize, fed: &mut Fed) -> usize {
+        let key = segment.keys[place];
+        if key == NO_KEY {
+            return place + 1;
+        }
+        let origin = segment.origin(place);
+        let topic = &self.domains[origin.domain].topics[origin.topic];
+        let times = &self.rows.chunk(segment.chunk).times()[segment.first..];
+        let ts = times[place];
+        let (number, state) = (key as usize, self.keys[key as usize].as_ref());
+        let in_order = state.is_some_and(|key| {
+            key.tombs.is_empty() && key.domain == origin.domain && key.spine.last_ts().is_none_or(|last| last < ts)
+        });
+        let in_time = topic.punctuation.is_none_or(|bound| ts >= bound) && topic.predicated.is_empty();
+        if !in_order || !in_time {
+            if self.is_in_time(segment, place, fed) {
+                self.findings.record = segment.record(place);
+                self.insert(number, row_number(segment.chunk, segment.first + place));
+            }
+            return place + 1;
+        }
+        let mut end = place + 1;
+        let plain = segment.records.is_empty() && segment.origins.is_empty();
+        if plain {
+            while end < segment.keys.len() && segment.keys[end] == key && times[end] > times[end - 1] {
+                end += 1;
+            }
+        }
+        let mut run = std::mem::take(&mut segment.run);
+        run.clear();
+        let (first, last) = (segment.first + place, segment.first + end);
+        run.extend(row_number(segment.chunk, first)..row_number(segment.chunk, first) + (last - first) as u32);
+        self.count_unseen(&run);
+        self.append(number, &run, Some(segment.record(place)));
+        segment.run = run;
+        end
+    }
+
+    fn let_wait(&mut self, segment: &mut Segment, place: usize, fed: &mut Fed) -> usize {
+        let key = segment.keys[place];
+        if key != NO_KEY && self.is_in_time(segment, place, fed) {
+            segment
+                .pending
+                .push((key, row_number(segment.chunk, segment.first + place)));
+        }
+        place + 1
+    }
+
+    /// Whether a row comes in time; one that does not is noted, and one that does is counted.
+    fn is_in_time(&mut self, segment: &Segment, place: usize, fed: &mut Fed) -> bool {
+        let row = row_number(segment.chunk, segment.first + place);
+        let origin = segment.origin(place);
+        let rev = self.rows.rev(row);
+        if let Some(reason) = self.why_late(origin, self.rows.ts(row), rev > 0, Some(row)) {
+            self.counters.late += 1;
+            fed.late.push((segment.record(place), reason));
+            return false;
+        }
+        self.count_unseen(&[row]);
+        true
+    }
+
+    fn count_unseen(&mut self, rows: &[u32]) {
+        for pattern in &self.lanes {
+            if self.programs[*pattern].key_field.is_some() {
+                let unseen = rows.iter().filter(|row| self.rows.class(*pattern, **row) == UNSEEN);
+                self.counters.unseen += unseen.count() as u64;
+            }
+        }
+    }
+
+    /// Why a record comes too late, if it does; `row` is that of an insert.
+    pub(crate) fn why_late(&self, origin: Origin, ts: i64, certain: bool, row: Option<u32>) -> Option<String> {
+        let domain = &self.domains[origin.domain];
+        let topic = &domain.topics[origin.topic];
+        // An event from another partition than its key's must not go below what was cleaned up there.
+        if let Some(bound) = topic.punctuation.filter(|bound| ts < *bound) {
+            return Some(format!("ts {ts} is below the punctuation {bound}"));
+        }
+        let late = topic.predicated.iter().find(|known| {
+            let holds = || {
+                let row = row.map(|row| self.rows.view(row));
+                row.is_some_and(|row| known.condition.evaluate(Some(&row), &[]).as_truth() == Some(true))
+            };
+            ts < known.ts && (certain || holds())
+        })?;
+        let (bound, text) = (late.ts, &late.text);
+        Some(format!("ts {ts} is below the punctuation {bound} when {text}"))
+    }
+
+    /// Evaluates the predicates that a segment's rows need, and finds their classes for patterns that keep lists.
+    fn classify(&mut self, segment: &Segment) {
+        let (begin, end) = (segment.first, segment.first + segment.keys.len());
+        let times = &self.rows.chunk(segment.chunk).times()[begin..end];
+        let (oldest, newest) = span(times);
+        for number in 0..self.programs.len() {
+            self.programs[number].prepare(&mut self.rows, segment.chunk, &mut self.shared, oldest, newest);
+        }
+        for lane in 0..self.lanes.len() {
+            let pattern = self.lanes[lane];
+            let mut classes = std::mem::take(self.rows.chunk_mut(segment.chunk).classes_mut(pattern));
+            classes.resize(end, UNSEEN);
+            let program = &mut self.programs[pattern];
+            classify_rows(
+                program,
+                &self.rows,
+                segment.chunk,
+                begin,
+                &mut classes[begin..],
+                oldest,
+                newest,
+            );
+            if program.key_field.is_some() || program.speculation.is_some() {
+                self.hide(segment, pattern, &mut classes);
+            }
+            *self.rows.chunk_mut(segment.chunk).classes_mut(pattern) = classes;
+        }
+    }
+
+    /// Rows that a pattern does not see, or not yet.
+    fn hide(&self, segment: &Segment, pattern: usize, classes: &mut [u32]) {
+        let program = &self.programs[pattern];
+        let chunk = self.rows.chunk(segment.chunk);
+        for (place, number) in segment.keys.iter().enumerate() {
+            let offset = segment.first + place;
+            let Some(key) = self.keys.get(*number as usize).and_then(Option::as_ref) else {
+                continue;
+            };
+            if program.key_field.is_some() && !is_own(program, &self.rows.view_of(chunk, offset), &key.name) {
+                classes[offset] = UNSEEN;
+            } else if !is_released(
+                program.speculation,
+                self.domains[key.domain].effective,
+                chunk.times()[offset],
+            ) {
+                classes[offset] = UNRELEASED;
+            }
+        }
+    }
+}
+
+fn span(times: &[i64]) -> (i64, i64) {
+    times.iter().fold((i64::MAX, i64::MIN), |(least, most), ts| {
+        (least.min(*ts), most.max(*ts))
+    })
+}
+
+/// Finds the classes of rows; the truths that decide are known.
+fn classify_rows(
+    program: &mut Program,
+    rows: &Rows,
+    chunk: usize,
+    begin: usize,
+    classes: &mut [u32],
+    oldest: i64,
+    newest: i64,
+) {
+    let chunk = rows.chunk(chunk);
+    if program.alive_until(oldest) < newest {
+        for (place, class) in classes.iter_mut().enumerate() {
+            *class = program.class_of(chunk, begin + place);
+        }
+        return;
+    }
+    let number = program.alive_at(oldest);
+    let mut at = 0;
+    while at < classes.len() {
+        let count = (classes.len() - at).min(64);
+        let alive = program.alive(number);
+        let mut words = [0_u64; 10];
+        let ClassTable::Dense(table) = &alive.classes else {
+            for (place, class) in classes.iter_mut().enumerate() {
+                *class = program.class_in(number, chunk, begin + place);
+            }
+            return;
+        };
+        for (word, predicate) in words.iter_mut().zip(&alive.predicates) {
+            *word = chunk.truths(*predicate).word(begin + at);
+        }
+        let used = alive.predicates.len();
+        let mut unknown = false;
+        for (bit, class) in classes[at..at + count].iter_mut().enumerate() {
+            let index = words[..used]
+                .iter()
+                .enumerate()
+                .fold(0, |index, (place, word)| index | (word >> bit & 1) << place);
+            #[allow(clippy::cast_possible_truncation)] // as many bits as predicates
+            let known = table[index as usize];
+            unknown |= known == 0;
+            *class = known.wrapping_sub(1);
+        }
+        if unknown {
+            for (place, class) in classes[at..at + count].iter_mut().enumerate() {
+                *class = program.class_in(number, chunk, begin + at + place);
+            }
+        }
+        at += count;
+    }
+}
+
+/// Whether the key field of a pattern is the event's key; an integer is compared as its digits.
+fn is_own(program: &Program, event: &dyn EventView, key: &str) -> bool {
+    let Some(path) = &program.key_field else {
+        return true;
+    };
+    let value = match (&*path.steps[0], path.steps.len()) {
+        ("ts", 1) => Value::Int(event.ts()),
+        ("type", 1) => event.kind(),
+        ("id", 1) => event.id(),
+        _ => event.field(path),
+    };
+    match value {
+        Value::Str(text) => &*text == key,
+        Value::Int(number) => number.to_string() == key,
+        _ => false,
+    }
+}

@@ -1,0 +1,251 @@
+//! Where an event leads: the lazy DFA over sets of configurations.
+
+use std::sync::Arc;
+
+use crate::configuration::{Code, Conditional, Configuration, DEAD, FINAL, SLOW, UNKNOWN, Word, code_of, unmarked};
+use crate::expression::EventView;
+use crate::pattern::Window;
+use crate::program::Program;
+use crate::value::Value;
+
+const ROW_MASK: Word = !0 << 32;
+
+impl Program {
+    /// Steps a whole list over an event; what died is gone. The answer has `FINAL` if some set has a final state.
+    #[inline]
+    pub fn step_list(&mut self, class: u32, list: &mut Vec<Word>, event: &dyn EventView) -> Code {
+        let (mut at, mut kept, mut seen) = (0, 0, 0);
+        while at < list.len() {
+            let transitions = self.sets.row(class);
+            let mut slow = None;
+            while at < list.len() {
+                let before = list[at];
+                let next = transitions.get(unmarked(code_of(before))).copied().unwrap_or(UNKNOWN);
+                at += 1;
+                if next & SLOW != 0 {
+                    slow = Some(before);
+                    break;
+                }
+                list[kept] = before & ROW_MASK | Word::from(next);
+                kept += usize::from(next != DEAD);
+                seen |= next;
+            }
+            if let Some(before) = slow {
+                let next = self.step_slowly(class, code_of(before), event);
+                list[kept] = before & ROW_MASK | Word::from(next);
+                kept += usize::from(next != DEAD);
+                seen |= next;
+            }
+        }
+        list.truncate(kept);
+        seen & FINAL
+    }
+
+    /// Steps one set over an event.
+    #[inline]
+    pub fn step(&mut self, class: u32, code: Code, event: &dyn EventView) -> Code {
+        if code == DEAD {
+            return DEAD;
+        }
+        let next = self.sets.transition(class, unmarked(code));
+        if next & SLOW == 0 {
+            return next;
+        }
+        self.step_slowly(class, code, event)
+    }
+
+    /// The set of the computations that begin with this event.
+    #[inline]
+    pub fn begin(&mut self, class: u32, event: &dyn EventView) -> Code {
+        let start = self.classes[class as usize].start;
+        if start & SLOW == 0 {
+            return start;
+        }
+        self.begin_slowly(class, event)
+    }
+
+    #[cold]
+    fn begin_slowly(&mut self, class: u32, event: &dyn EventView) -> Code {
+        let mut origin = self.classes[class as usize].origin;
+        if origin == UNKNOWN {
+            let initial: Arc<[Value]> = self.registers.iter().map(|register| register.initial.clone()).collect();
+            let mut members = vec![self.sets.configuration_number(Configuration {
+                state: self.start,
+                registers: initial,
+            })];
+            self.close(class, &mut members);
+            origin = self.sets.set_number(members, 0);
+            self.classes[class as usize].origin = origin;
+        }
+        let code = self.step(class, origin, event);
+        if self.sets.transition(class, unmarked(origin)) & SLOW == 0 {
+            self.classes[class as usize].start = code;
+        }
+        code
+    }
+
+    #[cold]
+    fn step_slowly(&mut self, class: u32, code: Code, event: &dyn EventView) -> Code {
+        let set = unmarked(code);
+        let mut known = self.sets.transition(class, set);
+        if known == UNKNOWN {
+            known = self.find_transition(class, set);
+        }
+        if known & SLOW == 0 {
+            return known;
+        }
+        self.decide(class, set, known, event)
+    }
+
+    /// Computes and remembers the transition of a class from a set.
+    fn find_transition(&mut self, class: u32, set: usize) -> Code {
+        #[allow(clippy::cast_possible_truncation)] // a set's number
+        let from = self.sets.set(set as Code).clone();
+        if self.is_spent(from.consumed) {
+            self.sets.remember(class, set, DEAD);
+            return DEAD;
+        }
+        let (mut certain, mut open, mut decides_only) = (Vec::new(), Vec::new(), true);
+        for member in &*from.members {
+            let state = self.sets.configuration(*member).state;
+            for index in 0..self.classes[class as usize].consuming.len() {
+                let body = self.classes[class as usize].consuming[index];
+                let compiled = &self.bodies[body as usize];
+                if compiled.body.source != state {
+                    continue;
+                }
+                if compiled.decides || compiled.computes {
+                    decides_only &= !compiled.computes;
+                    open.push((*member, body));
+                } else {
+                    certain.extend(self.take(body, *member, None));
+                }
+            }
+        }
+        if open.is_empty() {
+            let code = self.reached(class, certain, from.consumed);
+            self.sets.remember(class, set, code);
+            return code;
+        }
+        let conditional = Conditional {
+            certain: certain.into(),
+            decides_only: decides_only && open.len() <= 64,
+            open: open.into(),
+            outcomes: Vec::new(),
+        };
+        self.sets.remember_conditional(class, set, conditional)
+    }
+
+    /// Follows a transition that depends on the event.
+    fn decide(&mut self, class: u32, set: usize, known: Code, event: &dyn EventView) -> Code {
+        let conditional = self.sets.conditional(known);
+        let (open, certain, decides_only) = (
+            conditional.open.clone(),
+            conditional.certain.clone(),
+            conditional.decides_only,
+        );
+        let mut outcome = 0_u64;
+        if decides_only {
+            for (bit, (member, body)) in open.iter().enumerate() {
+                outcome |= u64::from(self.holds(*body, *member, Some(event))) << bit;
+            }
+            let outcomes = &self.sets.conditional(known).outcomes;
+            if let Some((_, code)) = outcomes.iter().find(|(seen, _)| *seen == outcome) {
+                return *code;
+            }
+        }
+        let mut members = certain.to_vec();
+        for (bit, (member, body)) in open.iter().enumerate() {
+            if !decides_only || outcome >> bit & 1 != 0 {
+                members.extend(self.take(*body, *member, Some(event)));
+            }
+        }
+        #[allow(clippy::cast_possible_truncation)] // a set's number
+        let consumed = self.sets.set(set as Code).consumed;
+        let code = self.reached(class, members, consumed);
+        if decides_only {
+            self.sets.conditional(known).outcomes.push((outcome, code));
+        }
+        code
+    }
+
+    /// Whether a window in events is used up.
+    fn is_spent(&self, consumed: u64) -> bool {
+        matches!(self.window, Window::Events(most) if consumed >= most)
+    }
+
+    /// The code of the set that an event has led to, closed under epsilon arcs and cut to its limit.
+    fn reached(&mut self, class: u32, mut members: Vec<u32>, consumed: u64) -> Code {
+        self.close(class, &mut members);
+        members.sort_unstable();
+        members.dedup();
+        if members.len() > self.max_set_size {
+            members.truncate(self.max_set_size);
+            self.truncated += 1;
+        }
+        let counts = matches!(self.window, Window::Events(_));
+        let set = self.sets.set_number(members, if counts { consumed + 1 } else { 0 });
+        self.code(set)
+    }
+
+    /// Adds what epsilon bodies of the class lead to.
+    fn close(&mut self, class: u32, members: &mut Vec<u32>) {
+        if self.classes[class as usize].epsilon.is_empty() {
+            return;
+        }
+        let epsilon = self.classes[class as usize].epsilon.clone();
+        let mut next = 0;
+        while next < members.len() {
+            for body in &epsilon {
+                if let Some(after) = self.take(*body, members[next], None)
+                    && !members.contains(&after)
+                {
+                    members.push(after);
+                }
+            }
+            next += 1;
+        }
+    }
+
+    /// Whether a body's remaining fence holds for a configuration.
+    fn holds(&mut self, body: u32, from: u32, event: Option<&dyn EventView>) -> bool {
+        let compiled = &self.bodies[body as usize];
+        let registers = &self.sets.configuration(from).registers;
+        self.evaluations += 1;
+        for conjunct in &compiled.residual {
+            let truth = conjunct.evaluate(event, registers).as_truth();
+            self.errors += u64::from(truth.is_none());
+            if truth != Some(true) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Where a body leads from a configuration, if its remaining fence holds and its transfer succeeds.
+    fn take(&mut self, body: u32, from: u32, event: Option<&dyn EventView>) -> Option<u32> {
+        let compiled = &self.bodies[body as usize];
+        if self.sets.configuration(from).state != compiled.body.source || !self.holds(body, from, event) {
+            return None;
+        }
+        let compiled = &self.bodies[body as usize];
+        let before = self.sets.configuration(from);
+        let mut registers = before.registers.clone();
+        if !compiled.body.transfer.is_empty() {
+            let mut values: Vec<Value> = registers.to_vec();
+            for (index, node) in &compiled.body.transfer {
+                let Some(stored) = self.registers[*index].stored(node.evaluate(event, &before.registers)) else {
+                    self.errors += 1;
+                    return None;
+                };
+                values[*index] = stored;
+            }
+            registers = values.into();
+        }
+        let after = Configuration {
+            state: compiled.body.target,
+            registers,
+        };
+        Some(self.sets.configuration_number(after))
+    }
+}

@@ -1,0 +1,251 @@
+//! Record batches from and to any Python library, through the Arrow `PyCapsule` interface and without a copy.
+//!
+//! The one module of this project with unsafe code: the interface hands over C structures behind bare pointers. What
+//! a pointer leads to has to be believed; everything that the structures say is checked before it is relied upon:
+//! counts of buffers and children, lengths, offsets, dictionary indices, UTF-8.
+
+use std::ffi::CStr;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use afa_engine::arrow_check::check;
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type, to_ffi};
+use arrow_array::{Array, ArrayRef, NullArray, RecordBatch, RecordBatchOptions, StructArray, make_array};
+use arrow_data::{ArrayData, layout};
+use arrow_schema::{DataType, Field, Schema};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+
+const SCHEMA: &CStr = c"arrow_schema";
+const ARRAY: &CStr = c"arrow_array";
+/// Types nested deeper than this are refused: whatever walks them is recursive.
+const MAX_DEPTH: usize = 64;
+/// Lengths and offsets up to here can be added and multiplied without a care.
+const MAX_LENGTH: usize = 1 << 40;
+
+/// The record batch that an object hands out; its memory stays where it is, and the object's own.
+///
+/// # Errors
+/// If the object is no record batch, or one that breaks the rules of Arrow.
+pub(crate) fn import_batch(object: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
+    let (schema, array) = capsules(object)?;
+    // The Arrow crate asserts what it cannot report.
+    let import = || import_capsules(&schema, &array);
+    let imported = std::panic::catch_unwind(std::panic::AssertUnwindSafe(import));
+    imported.unwrap_or_else(|_| Err(PyValueError::new_err("a malformed Arrow record batch")))
+}
+
+fn import_capsules(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>) -> PyResult<RecordBatch> {
+    let schema = pointer::<FFI_ArrowSchema>(schema, SCHEMA)?;
+    // SAFETY: the capsule has the name that the interface reserves for a pointer to an `ArrowSchema`, which lives as
+    // long as the capsule; nobody writes to it while this thread is attached to the interpreter.
+    let data_type = read_type(unsafe { schema.as_ref() }).map_err(PyValueError::new_err)?;
+    let source = pointer::<FFI_ArrowArray>(array, ARRAY)?;
+    // SAFETY: as above, for an `ArrowArray`. It is moved out, and what stays behind is marked as released, so that the
+    // capsule's destructor leaves it alone.
+    let array = unsafe { FFI_ArrowArray::from_raw(source.as_ptr()) };
+    if array.is_released() {
+        return Err(PyValueError::new_err("an Arrow array that was taken already"));
+    }
+    check_shape(&array, &data_type).map_err(PyValueError::new_err)?;
+    // SAFETY: counts, lengths and the ends of offset buffers were checked; the content of buffers is checked below,
+    // before anything reads it.
+    let data = unsafe { from_ffi_and_data_type(array, data_type) };
+    let data = data.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    batch_of(&data).map_err(PyValueError::new_err)
+}
+
+/// The pair of capsules that `__arrow_c_array__` returns. They share the memory of the batch.
+///
+/// # Errors
+/// If the interpreter has no memory left.
+pub(crate) fn export_batch<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<'py, PyTuple>> {
+    let refused = |error: arrow_schema::ArrowError| PyValueError::new_err(error.to_string());
+    let (array, _) = to_ffi(&StructArray::from(batch.clone()).into_data()).map_err(refused)?;
+    let schema = FFI_ArrowSchema::try_from(&*batch.schema()).map_err(refused)?;
+    // A capsule that nobody consumed drops its content, which releases it.
+    let schema = PyCapsule::new_with_value(py, schema, SCHEMA)?;
+    let array = PyCapsule::new_with_value(py, array, ARRAY)?;
+    PyTuple::new(py, [schema, array])
+}
+
+fn capsules<'py>(object: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+    let py = object.py();
+    let method = object
+        .getattr_opt(pyo3::intern!(py, "__arrow_c_array__"))?
+        .ok_or_else(|| {
+            let found = object
+                .get_type()
+                .name()
+                .map_or_else(|_| String::from("this"), |name| name.to_string());
+            PyTypeError::new_err(format!(
+                "{found} is no Arrow record batch: it has no method `__arrow_c_array__`"
+            ))
+        })?;
+    let pair = method.call0()?;
+    pair.extract()
+        .map_err(|_| PyTypeError::new_err("`__arrow_c_array__` has to return a pair of capsules"))
+}
+
+fn pointer<T>(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> PyResult<NonNull<T>> {
+    let found = capsule.pointer_checked(Some(name))?.cast::<T>();
+    if found.is_aligned() {
+        Ok(found)
+    } else {
+        Err(PyValueError::new_err("a misaligned Arrow structure"))
+    }
+}
+
+/// The type of a batch: a struct.
+fn read_type(schema: &FFI_ArrowSchema) -> Result<DataType, String> {
+    if schema.release().is_none() {
+        return Err("an Arrow schema that was released already".into());
+    }
+    check_depth(schema, 0)?;
+    let data_type = DataType::try_from(schema).map_err(|error| error.to_string())?;
+    match data_type {
+        DataType::Struct(_) => Ok(data_type),
+        other => Err(format!("an Arrow array of {other} is no record batch")),
+    }
+}
+
+fn check_depth(schema: &FFI_ArrowSchema, depth: usize) -> Result<(), String> {
+    if depth > MAX_DEPTH {
+        return Err(format!("Arrow types nested deeper than {MAX_DEPTH}"));
+    }
+    schema
+        .children()
+        .chain(schema.dictionary())
+        .try_for_each(|child| check_depth(child, depth + 1))
+}
+
+/// Checks everything that an import relies on before it looks into buffers.
+fn check_shape(array: &FFI_ArrowArray, data_type: &DataType) -> Result<(), String> {
+    let broken = |what: &str| Err(format!("a malformed Arrow array of {data_type}: {what}"));
+    if array.len() > MAX_LENGTH || array.offset() > MAX_LENGTH {
+        return broken("its length or offset is negative or too large");
+    }
+    let layout = layout(data_type);
+    let buffers = usize::from(layout.can_contain_null_mask) + layout.buffers.len() + usize::from(layout.variadic);
+    if array.num_buffers() < buffers || (array.num_buffers() > buffers && !layout.variadic) {
+        // Some producers give arrays of nulls a buffer, and unions one for validity.
+        if !matches!(data_type, DataType::Null | DataType::Union(..)) {
+            return broken("the number of buffers");
+        }
+    }
+    if !ends_are_sane(array, data_type) {
+        return broken("offsets");
+    }
+    let children = child_types(data_type);
+    if array.num_children() != children.len() {
+        return broken("the number of children");
+    }
+    for (index, child_type) in children.into_iter().enumerate() {
+        let child = array.child(index);
+        if matches!(data_type, DataType::Struct(_)) && child.len() < array.len() + array.offset() {
+            return broken("a child that is too short");
+        }
+        check_shape(child, child_type)?;
+    }
+    match (data_type, array.dictionary()) {
+        (DataType::Dictionary(_, values), Some(dictionary)) => check_shape(dictionary, values),
+        (DataType::Dictionary(..), None) => broken("no dictionary"),
+        (_, Some(_)) => broken("a dictionary"),
+        (_, None) => Ok(()),
+    }
+}
+
+fn child_types(data_type: &DataType) -> Vec<&DataType> {
+    match data_type {
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::Map(item, _) => vec![item.data_type()],
+        DataType::Struct(fields) => fields.iter().map(|field| field.data_type()).collect(),
+        DataType::Union(fields, _) => fields.iter().map(|(_, field)| field.data_type()).collect(),
+        DataType::RunEndEncoded(ends, values) => vec![ends.data_type(), values.data_type()],
+        _ => Vec::new(),
+    }
+}
+
+/// Whether what tells the length of other buffers is there and makes sense.
+fn ends_are_sane(array: &FFI_ArrowArray, data_type: &DataType) -> bool {
+    let entries = array.len() + array.offset();
+    match data_type {
+        DataType::Utf8 | DataType::Binary if entries > 0 => {
+            number_at::<i32>(array.buffer(1), entries).is_some_and(|end| end >= 0)
+        }
+        DataType::LargeUtf8 | DataType::LargeBinary if entries > 0 => {
+            number_at::<i64>(array.buffer(1), entries).is_some_and(|end| usize::try_from(end).is_ok_and(sane))
+        }
+        DataType::Utf8View | DataType::BinaryView => {
+            let lengths = array.buffer(array.num_buffers() - 1);
+            (0..array.num_buffers() - 3).all(|index| {
+                number_at::<i64>(lengths, index).is_some_and(|length| usize::try_from(length).is_ok_and(sane))
+            })
+        }
+        _ => true,
+    }
+}
+
+fn sane(length: usize) -> bool {
+    length <= MAX_LENGTH
+}
+
+/// A number of a buffer, if there is a buffer and it is aligned.
+fn number_at<T: Copy>(buffer: *const u8, index: usize) -> Option<T> {
+    let numbers = buffer.cast::<T>();
+    // SAFETY: not null, aligned, and an entry that an array of this length and offset has.
+    (!numbers.is_null() && numbers.is_aligned()).then(|| unsafe { *numbers.add(index) })
+}
+
+/// The columns of a struct, each checked in the rows it has; those that the engine reads nothing of become nulls.
+fn batch_of(data: &ArrayData) -> Result<RecordBatch, String> {
+    if data.null_count() > 0 {
+        return Err("a record batch cannot have rows that are null as a whole".into());
+    }
+    let (offset, length) = (data.offset(), data.len());
+    let DataType::Struct(fields) = data.data_type().clone() else {
+        return Err("no record batch".into());
+    };
+    let mut columns: Vec<ArrayRef> = Vec::with_capacity(fields.len());
+    for (field, child) in fields.iter().zip(data.child_data()) {
+        let column = column_of(child.slice(offset, length));
+        columns.push(column.map_err(|error| format!("column `{}`: {error}", field.name()))?);
+    }
+    let named = fields.iter().zip(&columns);
+    let fields: Vec<Field> = named
+        .map(|(field, column)| Field::new(field.name(), column.data_type().clone(), true))
+        .collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(length));
+    let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options);
+    batch.map_err(|error| error.to_string())
+}
+
+fn column_of(data: ArrayData) -> Result<ArrayRef, String> {
+    if !is_read(data.data_type()) {
+        return Ok(Arc::new(NullArray::new(data.len())));
+    }
+    check(&data)?;
+    Ok(make_array(data))
+}
+
+/// Whether the engine reads anything of such a column.
+fn is_read(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::List(_)
+        | DataType::LargeList(_)
+        | DataType::FixedSizeList(..)
+        | DataType::Struct(_)
+        | DataType::Utf8
+        | DataType::LargeUtf8
+        | DataType::Utf8View
+        | DataType::Boolean => true,
+        DataType::Dictionary(_, values) => is_read(values),
+        // Also times and dates: wrongly used as `ts`, their type is in the error message.
+        other => other.is_numeric() || other.is_temporal(),
+    }
+}

@@ -1,0 +1,154 @@
+//! What a batch led to, as Python sees it.
+
+use afa_engine::change_table::{ChangeKind, ChangeRow, ChangeTable};
+use afa_engine::segment::Fed;
+use afa_engine::value::Value;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+
+use crate::arrow_capsule::export_batch;
+
+/// Changes that need nothing of the engine any more.
+#[pyclass(module = "afa._native")]
+pub(crate) struct NativeChanges {
+    table: ChangeTable,
+    fed: Fed,
+    settled: bool,
+}
+
+/// `(kind, record, pattern, key, start, end, until, state, registers, first, last, degraded, match id)`.
+type Row<'py> = (
+    &'static str,
+    u32,
+    String,
+    Option<String>,
+    (i64, i64, Option<i64>),
+    String,
+    Vec<Bound<'py, PyAny>>,
+    (String, String),
+    bool,
+    String,
+);
+
+impl NativeChanges {
+    pub(crate) fn new(table: ChangeTable, fed: Fed) -> Self {
+        Self {
+            table,
+            fed,
+            settled: false,
+        }
+    }
+
+    /// Ids decide between changes of one record that agree in key, start and end; only now they are made.
+    fn settle(&mut self) {
+        if !self.settled {
+            self.table.settle_ties();
+            self.settled = true;
+        }
+    }
+}
+
+#[pymethods]
+impl NativeChanges {
+    fn __len__(&self) -> usize {
+        self.table.rows.len()
+    }
+
+    /// Bad records: index and reason.
+    fn bad(&self) -> Vec<(u32, String)> {
+        self.fed.bad.clone()
+    }
+
+    /// Late records: index and reason.
+    fn late(&self) -> Vec<(u32, String)> {
+        self.fed.late.clone()
+    }
+
+    /// The changes as tuples, in order.
+    fn rows<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        self.settle();
+        self.table.rows.iter().map(|row| self.row(py, row)).collect()
+    }
+
+    /// The changes as JSON, with key and match id: `(kind, record, pattern, key or partition, match id, value)`.
+    fn encoded<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        self.settle();
+        let encode = |row: &ChangeRow| {
+            let value = PyBytes::new(py, &self.table.json(row));
+            let pattern = &*self.table.patterns[row.pattern as usize].name;
+            if row.kind == ChangeKind::Punctuation {
+                return (
+                    row.kind.name(),
+                    row.record,
+                    pattern,
+                    py.None(),
+                    row.key,
+                    py.None(),
+                    value,
+                )
+                    .into_pyobject(py);
+            }
+            let key = self.table.keys[row.key as usize].into_pyobject(py)?.unbind().into_any();
+            let id = hex(self.table.match_id(row)).into_pyobject(py)?.unbind().into_any();
+            (row.kind.name(), row.record, pattern, key, 0_u32, id, value).into_pyobject(py)
+        };
+        self.table.rows.iter().map(encode).collect()
+    }
+
+    /// The changes as a pair of Arrow capsules.
+    fn arrow<'py>(&mut self, py: Python<'py>, ids: bool) -> PyResult<Bound<'py, PyTuple>> {
+        if ids {
+            self.settle();
+        }
+        let batch = py
+            .detach(|| self.table.to_record_batch(ids))
+            .map_err(PyValueError::new_err)?;
+        export_batch(py, &batch)
+    }
+}
+
+impl NativeChanges {
+    fn row<'py>(&self, py: Python<'py>, row: &ChangeRow) -> PyResult<Bound<'py, PyTuple>> {
+        let pattern = self.table.patterns[row.pattern as usize].name.to_string();
+        if row.kind == ChangeKind::Punctuation {
+            return (row.kind.name(), row.record, pattern, row.end, row.key).into_pyobject(py);
+        }
+        let outcome = &self.table.outcomes[row.outcome as usize];
+        let registers = outcome
+            .registers
+            .iter()
+            .map(|value| plain(py, value))
+            .collect::<PyResult<Vec<_>>>()?;
+        let told: Row<'py> = (
+            row.kind.name(),
+            row.record,
+            pattern,
+            Some(self.table.keys[row.key as usize].to_string()),
+            (row.start, row.end, row.has_until.then_some(row.until)),
+            outcome.state.to_string(),
+            registers,
+            (
+                self.table.id_text(row.first).into_owned(),
+                self.table.id_text(row.last).into_owned(),
+            ),
+            row.degraded,
+            hex(self.table.match_id(row)),
+        );
+        told.into_pyobject(py)
+    }
+}
+
+fn hex(id: [u8; 16]) -> String {
+    id.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn plain<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::Int(number) => number.into_pyobject(py)?.into_any(),
+        Value::Float(number) => number.into_pyobject(py)?.into_any(),
+        Value::Bool(truth) => truth.into_pyobject(py)?.to_owned().into_any(),
+        Value::Str(text) => (&**text).into_pyobject(py)?.into_any(),
+        Value::Unknown | Value::List(_) => py.None().into_bound(py),
+    })
+}

@@ -1,0 +1,249 @@
+"""The native engine's half of the facade: patterns packed for it, and what it asks about checked here.
+
+Only this module imports `afa._native`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgpack
+
+from afa import _native
+from afa.arc_table import ArcTable, table_of
+from afa.arcs import read_expression
+from afa.changes import Changes, NativeChanges
+from afa.errors import RecordError
+from afa.expression import Scope, Type, pack
+from afa.expression.tree import INT_MIN
+from afa.pattern import Arc, CountWindow, Lifetime, Pattern, Time, TimeWindow
+from afa.reading import Fault
+from afa.records import ArcChange, ArcRetraction, Record, read_record
+from afa.source import Source, pack_source
+from afa.tape import TapeLine
+
+
+def native_version() -> str:
+    """The version that the native engine was built as; equal to the wheel's."""
+    return _native.version()
+
+
+def native_profile() -> str:
+    """`release`, or `debug` for a build that no benchmark should measure."""
+    return _native.build_profile()
+
+
+@dataclass
+class _Beside:
+    """What stands beside raw values; the native module reads these attributes."""
+
+    keys: Sequence[bytes | None] | None = None
+    timestamps: Sequence[int | None] | None = None
+    headers: Sequence[Sequence[tuple[str, bytes]] | None] | None = None
+    partitions: Sequence[tuple[str, int]] | None = None
+    offsets: Sequence[int] | None = None
+    numbers: Sequence[int] | None = None
+
+
+class NativeEngine:
+    """Feeds the native engine. Arc changes and conditions whose texts it has not seen come back to be checked."""
+
+    def __init__(self, patterns: list[Pattern], source: Source | None, limits: dict[str, int]) -> None:
+        self.patterns = patterns
+        self.source = source
+        packed = [_packed_pattern(pattern) for pattern in patterns]
+        self.native = _native.NativeEngine(packed, pack_source(source), list(limits.items()))
+        self._finals = {pattern.name: set(pattern.finals) for pattern in patterns}
+        self._registers = {pattern.name: [register.name for register in pattern.registers] for pattern in patterns}
+        # Arcs whose text is all that there is to say of them, by the number of their body; and those that have more to
+        # them (epsilon, final, the least time), by their id.
+        self._bodies: dict[tuple[int, int], Arc] = {}
+        self._special: dict[tuple[int, str], Arc] = {}
+        for number, pattern in enumerate(patterns):
+            bodies = {arc_id: body for arc_id, body, _, _ in self.native.arcs(number)}
+            for arc in pattern.arcs:
+                self._learn(number, bodies[arc.id], arc)
+
+    def _learn(self, pattern: int, body: int, arc: Arc) -> None:
+        self._special.pop((pattern, arc.id), None)
+        if arc.epsilon or arc.final or INT_MIN in arc.lifetime.as_pair():
+            self._special[pattern, arc.id] = arc
+        self._bodies.setdefault((pattern, body), arc)
+
+    @property
+    def tables(self) -> dict[str, ArcTable]:
+        """The arcs of all patterns as they are now."""
+        return {pattern.name: self._table(number) for number, pattern in enumerate(self.patterns)}
+
+    def _table(self, number: int) -> ArcTable:
+        table = ArcTable(self.patterns[number])
+        table.finals = self._finals[table.pattern.name]
+        table.arcs = {}
+        for arc_id, body, le, re in self.native.arcs(number):
+            lifetime = Lifetime(-math.inf if le == INT_MIN else le, math.inf if re is None else re)
+            known = self._special.get((number, arc_id))
+            table.arcs[arc_id] = known or replace(
+                self._bodies[number, body], id=arc_id, lifetime=lifetime, final=False, epsilon=False
+            )
+        return table
+
+    def feed_arrow(self, batch: Any, first: int, partition: tuple[str, int] | None, net_per_batch: bool) -> Changes:
+        self.native.begin(net_per_batch)
+        try:
+            self.native.load_arrow(batch)
+        except (TypeError, ValueError) as error:
+            raise RecordError(str(error), fix="see the columns in the engine page") from None
+        asked = self.native.feed_arrow(0, first, partition)
+        while asked is not None:
+            text = self.native.arrow_arc(asked)
+            self._answer(asked, TapeLine("<batch>", asked, (text or "{}").encode()))
+            asked = self.native.feed_arrow(asked + 1, first, partition)
+        return NativeChanges(self.native.finish(), self._registers)
+
+    def feed_raw(self, values: list[bytes | None], beside: dict[str, Any], first: int, net_per_batch: bool) -> Changes:
+        lines = _Values(values, first)
+        told = self._feed(lines, values, _Beside(**beside), first, net_per_batch)
+        if self.source is None:
+            told.bad = [(index, _reason(lines.line(index), reason)) for index, reason in told.bad]
+        return told
+
+    def feed_lines(
+        self, lines: Sequence[TapeLine], net_per_batch: bool, partition: tuple[str, int] | None = None
+    ) -> Changes:
+        """Lines of a tape, in the tape's shape."""
+        beside = _Beside(numbers=[line.number for line in lines])
+        if partition:
+            beside.partitions = [partition] * len(lines)
+        told = self._feed(_Lines(lines), [line.raw for line in lines], beside, 0, net_per_batch)
+        told.bad = [(index, _reason(lines[index], reason)) for index, reason in told.bad]
+        return told
+
+    def _feed(self, lines: _Lines | _Values, values: Any, beside: _Beside, first: int, net_per_batch: bool) -> Changes:
+        self.native.begin(net_per_batch)
+        asked = self.native.feed_raw(values, 0, first, beside)
+        while asked is not None:
+            self._answer(asked, lines.line(asked))
+            asked = self.native.feed_raw(values, asked + 1, first, beside)
+        return NativeChanges(self.native.finish(), self._registers)
+
+    def _answer(self, index: int, line: TapeLine) -> None:
+        """Checks a record that names texts the native engine has not seen."""
+        try:
+            condition = self.native.condition()
+            if condition is not None:
+                checked = read_expression(condition, ("when",), Scope(), Type.BOOL)
+                self.native.punctuate_when(pack(checked))
+            elif late := self._answer_arc(self._record(line), line.raw):
+                self.native.note_late(index, late)
+        except Fault as fault:
+            self.native.note_bad(index, fault.what)
+        except RecordError as error:
+            self.native.note_bad(index, error.what)
+
+    def _record(self, line: TapeLine) -> Record:
+        if self.source is not None and self.source.codec == "msgpack":
+            return read_record(msgpack.unpackb(line.raw), f"{line.number:012d}")
+        return line.read()
+
+    def _answer_arc(self, record: Record, raw: bytes) -> str | None:
+        """Applies an arc change, or says why it comes too late. Raises Fault if it is bad."""
+        if not isinstance(record, ArcChange | ArcRetraction):
+            raise Fault(("op",), "an arc change needs `op` arc or arc-retract in its JSON", "")
+        names = {pattern.name: number for number, pattern in enumerate(self.patterns)}
+        table = self._table(names[record.pattern]) if record.pattern in names else table_of(self.tables, record)
+        number = names[record.pattern]
+        bound = self.native.arc_bound()
+        limit = -math.inf if bound is None else bound
+        if isinstance(record, ArcRetraction):
+            late = table.retract(record, limit)
+            if late is None:
+                self.native.remove_arc(number, record.arc["id"])
+                self._special.pop((number, record.arc["id"]), None)
+            return late
+        is_new = record.arc.get("id") not in table.arcs
+        late = table.change(record, limit)
+        if late is not None:
+            return late
+        if is_new and self.native.too_many_arcs():
+            raise Fault(
+                ("arc",), "too many arcs (max_program_arcs)", "end arcs that are not needed, or raise the limit"
+            )
+        arc = table.arcs[record.arc["id"]]
+        self._learn(number, self.native.set_arc(number, _pack(_arc_fields(arc)), raw), arc)
+        return None
+
+    def keys(self) -> list[str]:
+        return self.native.keys()
+
+    def counters(self) -> dict[str, int]:
+        return self.native.counters()
+
+
+class _Lines:
+    def __init__(self, lines: Sequence[TapeLine]) -> None:
+        self.lines = lines
+
+    def line(self, index: int) -> TapeLine:
+        return self.lines[index]
+
+
+class _Values:
+    def __init__(self, values: Sequence[bytes | None], first: int) -> None:
+        self.values = values
+        self.first = first
+
+    def line(self, index: int) -> TapeLine:
+        return TapeLine("<records>", self.first + index, bytes(self.values[index] or b""))
+
+
+def _reason(line: TapeLine, reason: str) -> str:
+    """Python's own words for what is wrong with a record, where it finds something."""
+    try:
+        line.read()
+    except RecordError as error:
+        return error.what
+    return reason
+
+
+def _bound(time: Time) -> int | None:
+    return None if isinstance(time, float) else time
+
+
+def _packed_pattern(pattern: Pattern) -> bytes:
+    """As `afa/native/python/src/pattern.rs` reads it."""
+    match pattern.window:
+        case TimeWindow(length=length):
+            window: list[Any] | None = ["time", length]
+        case CountWindow(events=events):
+            window = ["events", events]
+        case None:
+            window = None
+    return _pack(
+        [
+            pattern.name,
+            window,
+            [[register.name, int(register.type), register.initial] for register in pattern.registers],
+            pattern.start,
+            sorted(pattern.finals),
+            pattern.key_field,
+            _bound(pattern.speculation),
+            pattern.hold_output,
+            pattern.gap_free,
+            [_arc_fields(arc) for arc in pattern.arcs],
+        ]
+    )
+
+
+def _arc_fields(arc: Arc) -> list[Any]:
+    transfer = [[name, pack(expression)] for name, expression in arc.transfer]
+    ends = (_bound(arc.lifetime.le), _bound(arc.lifetime.re))
+    return [arc.id, arc.source, arc.target, pack(arc.fence), transfer, arc.epsilon, arc.final, *ends]
+
+
+def _pack(value: Any) -> bytes:
+    packed = msgpack.packb(value)
+    assert isinstance(packed, bytes)
+    return packed

@@ -1,0 +1,69 @@
+"""Batches for the reference engine: the same door as the native one has, record by record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from afa.changes import Changes, Told
+from afa.errors import RecordError
+from afa.reading import Fault
+from afa.records import MatchChange, read_record
+from afa.reference import ReferenceEngine, Step
+from afa.tape import TapeLine
+
+_OWN_COLUMNS = ("key", "ts", "id", "seq", "rev", "op", "type", "arc", "when")
+
+
+def feed_reference(engine: ReferenceEngine, batch: Any, first: int, net: str) -> Changes:
+    """Feeds a record batch, raw values or lines of a tape."""
+    told: list[Told] = []
+    bad, late = [], []
+    for index, item in enumerate(_rows(batch) if hasattr(batch, "__arrow_c_array__") else batch):
+        try:
+            step = _feed_one(engine, item, first + index)
+        except RecordError as error:
+            bad.append((index, error.what))
+        except Fault as fault:
+            bad.append((index, fault.what))
+        else:
+            told += [(index, change) for change in step.changes]
+            if step.late:
+                late.append((index, step.late))
+    final = _net(told) if net == "batch" else told
+    return Changes(lambda: final, bad, late)
+
+
+def _feed_one(engine: ReferenceEngine, item: Any, number: int) -> Step:
+    if isinstance(item, dict):
+        return engine.feed(read_record(item, f"{number:012d}"))
+    line = item if isinstance(item, TapeLine) else TapeLine("<records>", number, item)
+    return engine.feed(line.read())
+
+
+def _rows(batch: Any) -> Iterator[dict[str, Any]]:
+    """The rows of a record batch in the shape of a tape's lines."""
+    for row in batch.to_pylist():
+        if row.get("arc") is not None:
+            yield json.loads(row["arc"])
+            continue
+        record = {name: row[name] for name in _OWN_COLUMNS if row.get(name) is not None}
+        yield record | {"data": {name: row[name] for name in row if name not in _OWN_COLUMNS and row[name] is not None}}
+
+
+def _net(told: Sequence[Told]) -> list[Told]:
+    """Net per batch: what came and went is not told, retracts come before inserts, the last punctuations at the end."""
+    balance: dict[str, int] = {}
+    changes: dict[str, MatchChange] = {}
+    punctuations = {}
+    for _, change in told:
+        if isinstance(change, MatchChange):
+            balance[change.id] = balance.get(change.id, 0) + (1 if change.op == "insert" else -1)
+            changes[change.id, change.op] = change  # type: ignore[index]
+        else:
+            punctuations[change.pattern] = change
+    gone = [changes[id_, "retract"] for id_, count in balance.items() if count < 0]  # type: ignore[index]
+    come = [changes[id_, "insert"] for id_, count in balance.items() if count > 0]  # type: ignore[index]
+    ordered = [*sorted(gone, key=lambda change: change.order), *sorted(come, key=lambda change: change.order)]
+    return [(0, change) for change in [*ordered, *punctuations.values()]]
