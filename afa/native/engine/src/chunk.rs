@@ -256,6 +256,13 @@ impl Chunk {
         self.classes[pattern][offset]
     }
 
+    /// The classes of all rows for a pattern that keeps them.
+    #[must_use]
+    #[inline]
+    pub fn classes(&self, pattern: usize) -> &[u32] {
+        &self.classes[pattern]
+    }
+
     /// The classes of the rows for a pattern, to be filled.
     pub fn classes_mut(&mut self, pattern: usize) -> &mut Vec<u32> {
         if self.classes.len() <= pattern {

@@ -310,6 +310,7 @@ impl Engine {
         };
         self.note_cover(key, &page);
         Spine::release(&page, &mut self.rows);
+        self.spare_pages.put(page);
     }
 
     /// All events lie before the punctuation: only the lists after the last one stay.
@@ -326,10 +327,12 @@ impl Engine {
             while let Some(page) = key.spine.pages.pop_front() {
                 self.note_cover(key, &page);
                 Spine::release(&page, &mut self.rows);
+                self.spare_pages.put(page);
             }
         }
         for (lane, pattern) in self.lanes.iter().enumerate() {
-            expire(&self.programs[*pattern], &self.rows, &mut key.lanes[lane], punctuation);
+            let state = &mut key.lanes[lane];
+            state.expires = expire(&self.programs[*pattern], &self.rows, &mut state.tail, punctuation);
         }
         for (pattern, list) in &mut key.carried {
             let program = &self.programs[*pattern];

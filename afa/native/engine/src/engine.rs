@@ -91,6 +91,8 @@ pub struct Engine {
     pub(crate) open: Option<usize>,
     pub(crate) findings: Findings,
     pub(crate) scratch: LinearScratch,
+    pub(crate) late: crate::late::LateScratch,
+    pub(crate) spare_pages: crate::spine::SparePages,
     pub(crate) sets_after_sweep: usize,
     pub(crate) chunks_after_sweep: usize,
     pub(crate) live_partial_matches: usize,
@@ -121,6 +123,8 @@ impl Engine {
             open: None,
             findings: Findings::default(),
             scratch: LinearScratch::default(),
+            late: crate::late::LateScratch::default(),
+            spare_pages: crate::spine::SparePages::default(),
             sets_after_sweep: 4096,
             chunks_after_sweep: 64,
             live_partial_matches: 0,
@@ -204,6 +208,8 @@ impl Engine {
             lanes: &self.lanes,
             linear: &self.linear,
             scratch: &mut self.scratch,
+            late: &mut self.late,
+            spare_pages: &mut self.spare_pages,
             punctuation: self.domains[domain].effective,
             max_partial_matches: self.limits.max_partial_matches_per_key,
             findings: &mut self.findings,
@@ -252,7 +258,9 @@ impl Engine {
         let was_degraded = key.degraded;
         let before = live(&key);
         let ts = self.rows.ts(row);
-        let known = if key.spine.last_ts().is_none_or(|last| last < ts) {
+        let place = key.spine.search(|other, _| other < ts);
+        let is_alone = place.is_none_or(|place| key.spine.ts(place) > ts);
+        let known = if is_alone {
             None
         } else {
             key.find(&self.rows, ts, self.rows.id(row))
@@ -260,28 +268,30 @@ impl Engine {
         if let Some(place) = known {
             self.revise(&mut key, place, row);
         } else if key.tombs.is_empty() || self.outranks_tomb(&mut key, row) {
-            self.place(&mut key, row);
+            let place = if is_alone { place } else { key.spine.place_of(&self.rows, row) };
+            self.place(&mut key, row, place);
         }
         self.newest = self.newest.max(key.spine.last_ts());
         self.after(&mut key, before, was_degraded);
         self.put_key(number, key);
     }
 
-    /// Puts a row where it belongs; no entry has its identity.
-    fn place(&mut self, key: &mut Key, row: u32) {
-        let domain = key.domain;
-        let hides = self.hides(row);
-        let is_last = key.spine.place_of(&self.rows, row).is_none();
-        let mut matcher = self.matcher(domain);
-        if is_last && !hides {
-            matcher.append(key, &[row], None);
-        } else {
-            let plan = Plan {
-                inserts: vec![row],
-                relinks: hides,
-                ..Plan::default()
-            };
-            matcher.apply(key, &plan);
+    /// Puts a row before the entry where it belongs (at the end if none); no entry has its identity.
+    fn place(&mut self, key: &mut Key, row: u32, place: Option<Place>) {
+        let gap_free = self.any_gap_free();
+        let hides = gap_free && self.hides(row);
+        let mut matcher = self.matcher(key.domain);
+        match place {
+            None if !hides => matcher.append(key, &[row], None),
+            Some(place) if !gap_free => matcher.insert_late(key, row, place),
+            _ => {
+                let plan = Plan {
+                    inserts: vec![row],
+                    relinks: hides,
+                    ..Plan::default()
+                };
+                matcher.apply(key, &plan);
+            }
         }
     }
 

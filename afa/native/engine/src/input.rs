@@ -338,30 +338,40 @@ impl Engine {
         None
     }
 
+    /// The keys of rows that all have one, by the numbers of a dictionary.
+    #[allow(clippy::cast_possible_truncation)] // numbers of keys fit: limited by max_keys
+    fn find_dictionary_keys(
+        &mut self,
+        feeding: &mut Feeding,
+        rows: &ArrowRows,
+        indices: &[i32],
+        from: usize,
+        base: usize,
+        keys: &mut Vec<u32>,
+    ) {
+        let domain = feeding.segment.origin.domain;
+        let mut at = 0;
+        while at < indices.len() {
+            let same = count_same(&indices[at..]);
+            let number = self.key_number(rows.key(from + at).unwrap_or_default(), domain);
+            let key = number.map_or(NO_KEY, |number| number as u32);
+            if key == NO_KEY {
+                let refused = (at..at + same).map(|row| (index_of(base + from + row), self.too_many_keys()));
+                feeding.fed.bad.extend(refused);
+            }
+            keys.resize(keys.len() + same, key);
+            at += same;
+        }
+    }
+
     #[allow(clippy::cast_possible_truncation)] // numbers of keys fit: limited by max_keys
     fn find_keys(&mut self, feeding: &mut Feeding, rows: &ArrowRows, from: usize, to: usize, base: usize) {
         let mut keys = std::mem::take(&mut feeding.segment.keys);
-        let whole = rows.has_all_times();
-        if let Keys::Dictionary {
-            indices, nulls: None, ..
-        } = rows.keys()
-            && whole
+        if let Keys::Dictionary { indices, nulls, .. } = rows.keys()
+            && rows.has_all_times()
+            && nulls.is_none_or(|nulls| nulls.slice(from, to - from).null_count() == 0)
         {
-            let mut last = (i32::MIN, NO_KEY);
-            for (row, index) in indices[from..to].iter().enumerate() {
-                if *index != last.0 {
-                    let key = rows.key(from + row).unwrap_or_default();
-                    let number = self.key_number(key, feeding.segment.origin.domain);
-                    last = (*index, number.map_or(NO_KEY, |number| number as u32));
-                }
-                if last.1 == NO_KEY {
-                    feeding
-                        .fed
-                        .bad
-                        .push((index_of(base + from + row), self.too_many_keys()));
-                }
-                keys.push(last.1);
-            }
+            self.find_dictionary_keys(feeding, rows, &indices[from..to], from, base, &mut keys);
             feeding.segment.keys = keys;
             return;
         }
@@ -438,6 +448,20 @@ impl Engine {
         feeding.fed.bad.push((index, fault));
         true
     }
+}
+
+/// How many of the first numbers are the same.
+fn count_same(indices: &[i32]) -> usize {
+    let first = indices[0];
+    let mut count = 1;
+    // Whole blocks at a time: one key often has many rows in a row.
+    while let Some(block) = indices.get(count..count + 64) {
+        if block.iter().fold(0, |differs, index| differs | (index ^ first)) != 0 {
+            break;
+        }
+        count += 64;
+    }
+    count + indices[count..].iter().take_while(|index| **index == first).count()
 }
 
 fn key_text<'a>(rows: &'a Rows, open: usize, head: &Head) -> &'a str {

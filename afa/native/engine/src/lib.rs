@@ -27,6 +27,7 @@ pub mod json;
 pub mod json_text;
 pub mod kernel;
 pub mod key;
+pub mod late;
 pub mod limits;
 pub mod linear;
 pub mod live_arcs;

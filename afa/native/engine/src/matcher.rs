@@ -3,11 +3,12 @@
 use crate::configuration::{DEAD, FINAL, Word, start_row, word};
 use crate::found::Findings;
 use crate::key::{Key, Lane};
+use crate::late::LateScratch;
 use crate::linear::LinearScratch;
 use crate::pattern::Window;
 use crate::program::{Program, Shared, UNRELEASED, UNSEEN};
 use crate::rows::{Rows, parts};
-use crate::spine::{Page, Place};
+use crate::spine::{Page, Place, SparePages};
 
 /// Everything that matching needs beside the key itself.
 pub struct Matcher<'a> {
@@ -23,6 +24,10 @@ pub struct Matcher<'a> {
     pub linear: &'a [usize],
     /// Buffers for linear patterns.
     pub scratch: &'a mut LinearScratch,
+    /// Buffers for late events.
+    pub late: &'a mut LateScratch,
+    /// Pages for new entries.
+    pub spare_pages: &'a mut SparePages,
     /// The effective punctuation of the key's partition.
     pub punctuation: Option<i64>,
     /// The most partial matches that a key may have in one pattern.
@@ -54,8 +59,8 @@ impl Matcher<'_> {
         let mut at = 0;
         while at < rows.len() {
             if key.spine.pages.back().is_none_or(|page| page.room() == 0) {
-                let entering = key.lanes.iter().map(|lane| lane.tail.clone()).collect();
-                key.spine.pages.push_back(Page::new(entering));
+                key.spine
+                    .begin_page(self.spare_pages, key.lanes.iter().map(|lane| &lane.tail));
             }
             let last = key.spine.pages.len() - 1;
             let piece = &rows[at..rows.len().min(at + key.spine.pages[last].room())];
@@ -77,10 +82,18 @@ impl Matcher<'_> {
             self.rows.store(chunk, piece.len(), self.rows.ts(last));
             return;
         }
-        for row in piece {
-            let ts = self.rows.ts(*row);
-            page.push(ts, *row);
-            self.rows.store(parts(*row).0, 1, ts);
+        let mut at = 0;
+        while at < piece.len() {
+            let chunk = parts(piece[at]).0;
+            let begin = at;
+            let mut newest = i64::MIN;
+            let times = self.rows.chunk(chunk).times();
+            while at < piece.len() && parts(piece[at]).0 == chunk {
+                newest = times[parts(piece[at]).1];
+                page.push(newest, piece[at]);
+                at += 1;
+            }
+            self.rows.store(chunk, at - begin, newest);
         }
     }
 
@@ -90,15 +103,16 @@ impl Matcher<'_> {
             self.append_gap_free(key, lane, piece, first_record);
             return;
         }
+        let (first, last) = (piece[0], piece[piece.len() - 1]);
+        let (chunk, offset) = parts(first);
+        if last.wrapping_sub(first) as usize == piece.len() - 1 && parts(last).0 == chunk {
+            key.degraded |= self.step_run(&mut key.lanes[lane], pattern, first, offset, piece.len(), first_record);
+            return;
+        }
         for (row, step) in piece.iter().zip(0..) {
-            if let Some(first) = first_record {
-                self.findings.record = first + step;
-            }
-            let class = self.rows.class(pattern, *row);
-            if class < UNRELEASED {
-                let degraded = self.step_tail(&mut key.lanes[lane], pattern, *row, class);
-                key.degraded |= degraded;
-            }
+            let record = first_record.map(|first| first + step);
+            let offset = parts(*row).1;
+            key.degraded |= self.step_run(&mut key.lanes[lane], pattern, *row, offset, 1, record);
         }
     }
 
@@ -124,39 +138,58 @@ impl Matcher<'_> {
                 page.set_link(lane, first_slot + step, linked);
             }
             before = self.rows.seq(*row);
-            let degraded = self.step_tail(&mut key.lanes[lane], pattern, *row, class);
-            key.degraded |= degraded;
+            let record = first_record.map(|_| self.findings.record);
+            key.degraded |= self.step_run(&mut key.lanes[lane], pattern, *row, parts(*row).1, 1, record);
         }
     }
 
-    /// Steps the list after the last event over a new last event; true if a limit was met.
-    #[inline]
-    fn step_tail(&mut self, lane: &mut Lane, pattern: usize, row: u32, class: u32) -> bool {
+    /// Steps the list after the last event over consecutive rows of a chunk; true if a limit was met.
+    fn step_run(
+        &mut self,
+        lane: &mut Lane,
+        pattern: usize,
+        first: u32,
+        offset: usize,
+        length: usize,
+        first_record: Option<u32>,
+    ) -> bool {
         let program = &mut self.programs[pattern];
-        let (chunk, offset) = parts(row);
-        let chunk = self.rows.chunk(chunk);
-        let (ts, view) = (chunk.times()[offset], self.rows.view_of(chunk, offset));
-        if ts >= lane.expires {
-            expire(program, self.rows, lane, ts);
-        }
-        let mut seen = program.step_list(class, &mut lane.tail, &view);
-        let started = program.begin(class, &view);
+        let rows = &*self.rows;
+        let chunk = rows.chunk(parts(first).0);
+        let times = &chunk.times()[offset..offset + length];
+        let classes = &chunk.classes(pattern)[offset..offset + length];
+        let (span, timed) = (program.window.span(), matches!(program.window, Window::Time(_)));
         let mut degraded = false;
-        if started != DEAD {
-            let expires = expiry(program, self.rows, row);
-            if lane.tail.len() >= self.max_partial_matches {
-                degraded = true;
-            } else if !is_closed(program, expires, ts) {
-                if lane.tail.is_empty() {
-                    lane.expires = expires;
+        let mut list = std::mem::take(&mut lane.tail);
+        for (row, (ts, class)) in (first..).zip(times.iter().zip(classes)) {
+            if *class >= UNRELEASED {
+                continue;
+            }
+            if *ts >= lane.expires {
+                lane.expires = expire(program, rows, &mut list, *ts);
+            }
+            let mut seen = program.step_list(*class, &mut list, || rows.view(row));
+            let started = program.begin(*class, || rows.view(row));
+            if started != DEAD {
+                let expires = ts.saturating_add(span);
+                if list.len() >= self.max_partial_matches {
+                    degraded = true;
+                } else if *ts < expires || !timed {
+                    if list.is_empty() {
+                        lane.expires = expires;
+                    }
+                    list.push(word(row, started));
+                    seen |= started;
                 }
-                lane.tail.push(word(row, started));
-                seen |= started;
+            }
+            if seen & FINAL != 0 {
+                if let Some(record) = first_record {
+                    self.findings.record = record + (row - first);
+                }
+                self.findings.note_list(program, pattern, row, &list);
             }
         }
-        if seen & FINAL != 0 {
-            self.findings.note_list(program, pattern, row, &lane.tail);
-        }
+        lane.tail = list;
         degraded
     }
 
@@ -213,17 +246,15 @@ impl Matcher<'_> {
     }
 }
 
-/// Drops the partial matches whose window closes at or before an instant: lists are ordered by start.
-pub(crate) fn expire(program: &Program, rows: &Rows, lane: &mut Lane, ts: i64) {
+/// Drops the partial matches whose window closes at or before an instant: lists are ordered by start. The answer is
+/// when the first of the others expires.
+#[cold]
+pub(crate) fn expire(program: &Program, rows: &Rows, list: &mut Vec<Word>, ts: i64) -> i64 {
     if !matches!(program.window, Window::Time(_)) {
-        lane.expires = i64::MAX;
-        return;
+        return i64::MAX;
     }
     let closed = |word: &Word| expiry(program, rows, start_row(*word)) <= ts;
-    let count = lane.tail.iter().take_while(|word| closed(word)).count();
-    lane.tail.drain(..count);
-    lane.expires = lane
-        .tail
-        .first()
-        .map_or(i64::MAX, |word| expiry(program, rows, start_row(*word)));
+    let count = list.iter().take_while(|word| closed(word)).count();
+    list.drain(..count);
+    list.first().map_or(i64::MAX, |word| expiry(program, rows, start_row(*word)))
 }

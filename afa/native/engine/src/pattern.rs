@@ -16,6 +16,15 @@ pub enum Window {
     Events(u64),
 }
 
+impl Window {
+    /// How long it lasts in time; the greatest number stands for ever.
+    #[must_use]
+    #[inline]
+    pub fn span(&self) -> i64 {
+        if let Self::Time(length) = self { *length } else { i64::MAX }
+    }
+}
+
 /// The static type of a register, by the number of the compact form.
 #[derive(Clone, Debug)]
 pub struct Register {

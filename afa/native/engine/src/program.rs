@@ -46,8 +46,6 @@ pub(crate) struct Class {
     pub(crate) epsilon: Vec<u32>,
     /// The set before the first event, closed under epsilon arcs.
     pub(crate) origin: Code,
-    /// Where computations that begin with such an event stand after it, if the event itself does not matter.
-    pub(crate) start: Code,
 }
 
 /// A pattern and everything that is computed from it alone.
@@ -84,6 +82,8 @@ pub struct Program {
     pub(crate) finals: Vec<bool>,
     pub(crate) bodies: Vec<CompiledBody>,
     pub(crate) classes: Vec<Class>,
+    /// By class, where computations that begin with such an event stand after it, if the event itself does not matter.
+    pub(crate) starts: Vec<Code>,
     states: Vec<Arc<str>>,
     body_numbers: HashMap<Body, u32, FixedState>,
     class_numbers: HashMap<Vec<u32>, u32, FixedState>,
@@ -115,6 +115,7 @@ impl Program {
             finals: Vec::new(),
             bodies: Vec::new(),
             classes: Vec::new(),
+            starts: Vec::new(),
             states: Vec::new(),
             body_numbers: HashMap::default(),
             class_numbers: HashMap::default(),
@@ -415,8 +416,8 @@ impl Program {
             consuming,
             epsilon,
             origin: UNKNOWN,
-            start: UNKNOWN,
         });
+        self.starts.push(UNKNOWN);
         self.class_numbers.insert(enabled, number);
         number
     }
@@ -436,8 +437,9 @@ impl Program {
 
     fn forget_starts(&mut self) {
         for class in &mut self.classes {
-            (class.origin, class.start) = (UNKNOWN, UNKNOWN);
+            class.origin = UNKNOWN;
         }
+        self.starts.fill(UNKNOWN);
     }
 
     /// The code of a set: its number, marked if it has a final configuration.

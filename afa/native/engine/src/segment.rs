@@ -5,6 +5,7 @@ use crate::domain::{Origin, is_released};
 use crate::engine::Engine;
 use crate::epochs::ClassTable;
 use crate::expression::EventView;
+use crate::predicate::Truths;
 use crate::program::{Program, UNRELEASED, UNSEEN};
 use crate::rows::{Rows, row_number};
 use crate::value::Value;
@@ -117,9 +118,7 @@ impl Engine {
         let mut end = place + 1;
         let plain = segment.records.is_empty() && segment.origins.is_empty();
         if plain {
-            while end < segment.keys.len() && segment.keys[end] == key && times[end] > times[end - 1] {
-                end += 1;
-            }
+            end += count_run(&segment.keys[place..], &times[place..segment.keys.len()]);
         }
         let mut run = std::mem::take(&mut segment.run);
         run.clear();
@@ -234,6 +233,27 @@ impl Engine {
     }
 }
 
+/// How many rows after the first have its key and a time later than the row before.
+fn count_run(keys: &[u32], times: &[i64]) -> usize {
+    let mut count = 0;
+    // Whole blocks at a time: most streams are in order, and often of one key.
+    while count + 65 <= keys.len() {
+        let (keys, times) = (&keys[count..count + 65], &times[count..count + 65]);
+        let mut breaks = 0;
+        for place in 0..64 {
+            breaks |= (keys[place] ^ keys[place + 1]) | u32::from(times[place] >= times[place + 1]);
+        }
+        if breaks != 0 {
+            break;
+        }
+        count += 64;
+    }
+    while count + 1 < keys.len() && keys[count] == keys[count + 1] && times[count] < times[count + 1] {
+        count += 1;
+    }
+    count
+}
+
 fn span(times: &[i64]) -> (i64, i64) {
     times.iter().fold((i64::MAX, i64::MIN), |(least, most), ts| {
         (least.min(*ts), most.max(*ts))
@@ -258,39 +278,41 @@ fn classify_rows(
         return;
     }
     let number = program.alive_at(oldest);
-    let mut at = 0;
-    while at < classes.len() {
-        let count = (classes.len() - at).min(64);
-        let alive = program.alive(number);
-        let mut words = [0_u64; 10];
-        let ClassTable::Dense(table) = &alive.classes else {
-            for (place, class) in classes.iter_mut().enumerate() {
-                *class = program.class_in(number, chunk, begin + place);
+    let alive = program.alive(number);
+    let mut unknown = true;
+    if let ClassTable::Dense(table) = &alive.classes
+        && alive.predicates.len() <= MOST_BYTEWISE
+    {
+        unknown = false;
+        let truths: Vec<&Truths> = alive.predicates.iter().map(|predicate| chunk.truths(*predicate)).collect();
+        for (place, classes) in classes.chunks_mut(8).enumerate() {
+            let mut indices = 0;
+            for (bit, truths) in truths.iter().enumerate() {
+                indices |= spread(truths.byte(begin + place * 8)) << bit;
             }
-            return;
-        };
-        for (word, predicate) in words.iter_mut().zip(&alive.predicates) {
-            *word = chunk.truths(*predicate).word(begin + at);
-        }
-        let used = alive.predicates.len();
-        let mut unknown = false;
-        for (bit, class) in classes[at..at + count].iter_mut().enumerate() {
-            let index = words[..used]
-                .iter()
-                .enumerate()
-                .fold(0, |index, (place, word)| index | (word >> bit & 1) << place);
-            #[allow(clippy::cast_possible_truncation)] // as many bits as predicates
-            let known = table[index as usize];
-            unknown |= known == 0;
-            *class = known.wrapping_sub(1);
-        }
-        if unknown {
-            for (place, class) in classes[at..at + count].iter_mut().enumerate() {
-                *class = program.class_in(number, chunk, begin + at + place);
+            for (class, index) in classes.iter_mut().zip(indices.to_le_bytes()) {
+                let known = table[usize::from(index)];
+                unknown |= known == 0;
+                *class = known.wrapping_sub(1);
             }
         }
-        at += count;
     }
+    if unknown {
+        for (place, class) in classes.iter_mut().enumerate() {
+            *class = program.class_in(number, chunk, begin + place);
+        }
+    }
+}
+
+/// With more predicates the truths of a row do not fit into a byte.
+const MOST_BYTEWISE: usize = 8;
+
+/// The eight bits of a byte, each in the lowest bit of a byte of its own.
+fn spread(bits: u8) -> u64 {
+    let copies = u64::from(bits) * 0x0101_0101_0101_0101;
+    let chosen = copies & 0x8040_2010_0804_0201;
+    // Adding 127 carries into the highest bit of every byte that is not zero; the one that is there already stays.
+    ((chosen & 0x7F7F_7F7F_7F7F_7F7F) + 0x7F7F_7F7F_7F7F_7F7F | chosen) >> 7 & 0x0101_0101_0101_0101
 }
 
 /// Whether the key field of a pattern is the event's key; an integer is compared as its digits.

@@ -73,6 +73,25 @@ impl Page {
         self.length = end;
     }
 
+    /// Puts an entry at a slot; there must be room.
+    pub fn insert(&mut self, slot: usize, ts: i64, row: u32) {
+        self.times.copy_within(slot..self.length, slot + 1);
+        self.rows.copy_within(slot..self.length, slot + 1);
+        (self.times[slot], self.rows[slot]) = (ts, row);
+        self.length += 1;
+    }
+
+    /// Takes the entries from a slot on into a page of their own, which is entered by these lists.
+    #[must_use]
+    pub fn split_off(&mut self, slot: usize, entering: Vec<Vec<Word>>) -> Self {
+        let mut upper = Self::new(entering);
+        upper.length = self.length - slot;
+        upper.times[..upper.length].copy_from_slice(&self.times[slot..self.length]);
+        upper.rows[..upper.length].copy_from_slice(&self.rows[slot..self.length]);
+        self.length = slot;
+        upper
+    }
+
     /// Empties the page.
     pub fn clear(&mut self) {
         self.length = 0;
@@ -111,11 +130,43 @@ pub struct Spine {
     pub pages: VecDeque<Page>,
 }
 
+/// Pages that went, whose memory new ones take.
+#[derive(Debug, Default)]
+pub struct SparePages(Vec<Page>);
+
+impl SparePages {
+    const MOST: usize = 256;
+
+    /// Keeps a page, unless there are many or its lists are long.
+    pub fn put(&mut self, page: Page) {
+        let words: usize = page.entering.iter().map(Vec::capacity).sum();
+        if self.0.len() < Self::MOST && words < 1024 {
+            self.0.push(page);
+        }
+    }
+
+    fn take(&mut self) -> Page {
+        self.0.pop().unwrap_or_else(|| Page::new(Vec::new()))
+    }
+}
+
 impl Spine {
     /// Whether there is no entry.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()
+    }
+
+    /// Begins a new page at the end, entered by these lists.
+    pub fn begin_page<'a>(&mut self, spare: &mut SparePages, lists: impl ExactSizeIterator<Item = &'a Vec<Word>>) {
+        let mut page = spare.take();
+        page.entering.resize_with(lists.len(), Vec::new);
+        for (entering, list) in page.entering.iter_mut().zip(lists) {
+            entering.clear();
+            entering.extend_from_slice(list);
+        }
+        page.clear();
+        self.pages.push_back(page);
     }
 
     /// How many entries there are.
@@ -134,6 +185,12 @@ impl Spine {
     #[must_use]
     pub fn last_row(&self) -> Option<u32> {
         self.pages.back().and_then(|page| page.rows().last()).copied()
+    }
+
+    /// Event time of an entry.
+    #[must_use]
+    pub fn ts(&self, place: Place) -> i64 {
+        self.pages[place.page].times()[place.slot]
     }
 
     /// The row of an entry.

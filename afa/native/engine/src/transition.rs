@@ -13,29 +13,41 @@ const ROW_MASK: Word = !0 << 32;
 impl Program {
     /// Steps a whole list over an event; what died is gone. The answer has `FINAL` if some set has a final state.
     #[inline]
-    pub fn step_list(&mut self, class: u32, list: &mut Vec<Word>, event: &dyn EventView) -> Code {
-        let (mut at, mut kept, mut seen) = (0, 0, 0);
-        while at < list.len() {
-            let transitions = self.sets.row(class);
-            let mut slow = None;
-            while at < list.len() {
-                let before = list[at];
-                let next = transitions.get(unmarked(code_of(before))).copied().unwrap_or(UNKNOWN);
-                at += 1;
-                if next & SLOW != 0 {
-                    slow = Some(before);
-                    break;
-                }
-                list[kept] = before & ROW_MASK | Word::from(next);
-                kept += usize::from(next != DEAD);
-                seen |= next;
+    pub fn step_list<E: EventView>(&mut self, class: u32, list: &mut Vec<Word>, event: impl Fn() -> E) -> Code {
+        let transitions = self.sets.row(class);
+        let (mut kept, mut seen) = (0, 0);
+        for at in 0..list.len() {
+            let before = list[at];
+            let next = transitions.get(unmarked(code_of(before))).copied().unwrap_or(UNKNOWN);
+            if next & SLOW != 0 {
+                return self.step_rest(class, list, at, kept, seen, event);
             }
-            if let Some(before) = slow {
-                let next = self.step_slowly(class, code_of(before), event);
-                list[kept] = before & ROW_MASK | Word::from(next);
-                kept += usize::from(next != DEAD);
-                seen |= next;
-            }
+            list[kept] = before & ROW_MASK | Word::from(next);
+            kept += usize::from(next != DEAD);
+            seen |= next;
+        }
+        list.truncate(kept);
+        seen & FINAL
+    }
+
+    /// The same from one place on, where not everything is known yet.
+    #[cold]
+    fn step_rest<E: EventView>(
+        &mut self,
+        class: u32,
+        list: &mut Vec<Word>,
+        from: usize,
+        mut kept: usize,
+        mut seen: Code,
+        event: impl Fn() -> E,
+    ) -> Code {
+        let event = event();
+        for at in from..list.len() {
+            let before = list[at];
+            let next = self.step(class, code_of(before), &event);
+            list[kept] = before & ROW_MASK | Word::from(next);
+            kept += usize::from(next != DEAD);
+            seen |= next;
         }
         list.truncate(kept);
         seen & FINAL
@@ -56,12 +68,12 @@ impl Program {
 
     /// The set of the computations that begin with this event.
     #[inline]
-    pub fn begin(&mut self, class: u32, event: &dyn EventView) -> Code {
-        let start = self.classes[class as usize].start;
+    pub fn begin<E: EventView>(&mut self, class: u32, event: impl Fn() -> E) -> Code {
+        let start = self.starts[class as usize];
         if start & SLOW == 0 {
             return start;
         }
-        self.begin_slowly(class, event)
+        self.begin_slowly(class, &event())
     }
 
     #[cold]
@@ -79,7 +91,7 @@ impl Program {
         }
         let code = self.step(class, origin, event);
         if self.sets.transition(class, unmarked(origin)) & SLOW == 0 {
-            self.classes[class as usize].start = code;
+            self.starts[class as usize] = code;
         }
         code
     }

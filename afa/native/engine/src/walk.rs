@@ -31,11 +31,11 @@ pub struct Plan {
 
 /// One start event whose partial matches differ.
 #[derive(Clone, Copy, Debug)]
-struct Delta {
-    start: u32,
-    old: Code,
-    new: Code,
-    expires: i64,
+pub(crate) struct Delta {
+    pub(crate) start: u32,
+    pub(crate) old: Code,
+    pub(crate) new: Code,
+    pub(crate) expires: i64,
 }
 
 /// One entry, as it was and as it is to be.
@@ -287,11 +287,12 @@ impl Matcher<'_> {
         let program = &mut self.programs[pattern];
         let (chunk, offset) = parts(row);
         let chunk = self.rows.chunk(chunk);
-        let (ts, view) = (chunk.times()[offset], self.rows.view_of(chunk, offset));
+        let ts = chunk.times()[offset];
+        let view = || self.rows.view_of(chunk, offset);
         let class = program.class_of(chunk, offset);
         list.retain(|word| !is_closed(program, expiry(program, self.rows, start_row(*word)), ts));
-        program.step_list(class, list, &view);
-        let started = program.begin(class, &view);
+        program.step_list(class, list, view);
+        let started = program.begin(class, view);
         if begins && started != DEAD && !is_closed(program, expiry(program, self.rows, row), ts) {
             list.push(word(row, started));
         }
@@ -372,17 +373,17 @@ impl Matcher<'_> {
     }
 
     fn step_common(&mut self, walker: &mut Walker, row: u32, ts: i64, side: Side) {
-        let view = self.rows.view(row);
+        let view = || self.rows.view(row);
         let program = &mut self.programs[walker.pattern];
         let closed = |word: &Word| is_closed(program, expiry(program, self.rows, start_row(*word)), ts);
         let count = walker.common.iter().take_while(|word| closed(word)).count();
         walker.common.drain(..count);
         if side.linked {
-            program.step_list(side.class, &mut walker.common, &view);
+            program.step_list(side.class, &mut walker.common, view);
         } else {
             walker.common.clear();
         }
-        let started = program.begin(side.class, &view);
+        let started = program.begin(side.class, view);
         if started != DEAD && !is_closed(program, expiry(program, self.rows, row), ts) {
             walker.common.push(word(row, started));
         }
@@ -457,14 +458,14 @@ impl Matcher<'_> {
         if is_closed(&self.programs[pattern], expires, ts) {
             return;
         }
-        let view = self.rows.view(row);
+        let view = || self.rows.view(row);
         let before = if old.sees() {
-            self.programs[pattern].begin(old.class, &view)
+            self.programs[pattern].begin(old.class, view)
         } else {
             DEAD
         };
         let after = if new.sees() {
-            self.programs[pattern].begin(new.class, &view)
+            self.programs[pattern].begin(new.class, view)
         } else {
             DEAD
         };
@@ -644,7 +645,7 @@ fn new_list(rows: &Rows, walker: &Walker) -> Vec<Word> {
 }
 
 /// Turns a list of the old side into one of the new side.
-fn apply_deltas(rows: &Rows, list: &mut Vec<Word>, deltas: &[Delta]) {
+pub(crate) fn apply_deltas(rows: &Rows, list: &mut Vec<Word>, deltas: &[Delta]) {
     for delta in deltas {
         let at = list.iter().position(|known| start_row(*known) == delta.start);
         match (at, delta.new) {
