@@ -58,11 +58,9 @@ impl Engine {
     fn sort_rows(&self, rows: &mut Vec<u32>) -> Vec<u32> {
         let mut late: Vec<(i64, u32)> = Vec::new();
         let mut ordered: Vec<(i64, u32)> = Vec::with_capacity(rows.len());
-        let mut newest = None;
         for row in rows.iter() {
             let ts = self.rows.ts(*row);
-            if newest < Some(ts) {
-                newest = Some(ts);
+            if ordered.last().is_none_or(|(newest, _)| *newest < ts) {
                 ordered.push((ts, *row));
             } else {
                 late.push((ts, *row));
@@ -72,15 +70,13 @@ impl Engine {
             return Vec::new();
         }
         late.sort_unstable();
+        let (mut merged, has_ties) = merge(&ordered, &late);
         rows.clear();
-        let (mut one, mut other) = (ordered.into_iter().peekable(), late.into_iter().peekable());
-        let mut merged: Vec<(i64, u32)> = Vec::with_capacity(one.len() + other.len());
-        while let (Some(a), Some(b)) = (one.peek(), other.peek()) {
-            let first = if a.0 <= b.0 { one.next() } else { other.next() };
-            merged.extend(first);
+        if has_ties {
+            return self.settle_ties(&mut merged, rows);
         }
-        merged.extend(one.chain(other));
-        self.settle_ties(&mut merged, rows)
+        rows.extend(merged.iter().map(|(_, row)| *row));
+        Vec::new()
     }
 
     /// Orders rows of equal time, and sets aside those that are not the first of their identity.
@@ -142,4 +138,21 @@ impl Engine {
         }
         again
     }
+}
+
+/// Merges two ordered lists; true if two rows have one time.
+fn merge(one: &[(i64, u32)], other: &[(i64, u32)]) -> (Vec<(i64, u32)>, bool) {
+    let mut merged = Vec::with_capacity(one.len() + other.len());
+    let mut rest = one;
+    let mut has_ties = false;
+    for late in other {
+        let before = rest.iter().take_while(|(ts, _)| *ts < late.0).count();
+        merged.extend_from_slice(&rest[..before]);
+        rest = &rest[before..];
+        has_ties |= merged.last().is_some_and(|(ts, _): &(i64, u32)| *ts == late.0);
+        has_ties |= rest.first().is_some_and(|(ts, _)| *ts == late.0);
+        merged.push(*late);
+    }
+    merged.extend_from_slice(rest);
+    (merged, has_ties)
 }

@@ -268,7 +268,11 @@ impl Engine {
         if let Some(place) = known {
             self.revise(&mut key, place, row);
         } else if key.tombs.is_empty() || self.outranks_tomb(&mut key, row) {
-            let place = if is_alone { place } else { key.spine.place_of(&self.rows, row) };
+            let place = if is_alone {
+                place
+            } else {
+                key.spine.place_of(&self.rows, row)
+            };
             self.place(&mut key, row, place);
         }
         self.newest = self.newest.max(key.spine.last_ts());

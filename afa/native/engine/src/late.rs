@@ -173,7 +173,8 @@ impl Matcher<'_> {
             delta.new = step(program, self.rows, class, delta.new, row);
             if (delta.old | delta.new) & FINAL != 0 {
                 let (old, new) = (Some(delta.old), Some(delta.new));
-                self.findings.note_difference(program, pattern, delta.start, row, old, new);
+                self.findings
+                    .note_difference(program, pattern, delta.start, row, old, new);
             }
             if delta.old != delta.new {
                 deltas[kept] = delta;

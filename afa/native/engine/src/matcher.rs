@@ -103,17 +103,7 @@ impl Matcher<'_> {
             self.append_gap_free(key, lane, piece, first_record);
             return;
         }
-        let (first, last) = (piece[0], piece[piece.len() - 1]);
-        let (chunk, offset) = parts(first);
-        if last.wrapping_sub(first) as usize == piece.len() - 1 && parts(last).0 == chunk {
-            key.degraded |= self.step_run(&mut key.lanes[lane], pattern, first, offset, piece.len(), first_record);
-            return;
-        }
-        for (row, step) in piece.iter().zip(0..) {
-            let record = first_record.map(|first| first + step);
-            let offset = parts(*row).1;
-            key.degraded |= self.step_run(&mut key.lanes[lane], pattern, *row, offset, 1, record);
-        }
+        key.degraded |= self.step_rows(&mut key.lanes[lane], pattern, piece, first_record);
     }
 
     fn append_gap_free(&mut self, key: &mut Key, lane: usize, piece: &[u32], first_record: Option<u32>) {
@@ -139,58 +129,30 @@ impl Matcher<'_> {
             }
             before = self.rows.seq(*row);
             let record = first_record.map(|_| self.findings.record);
-            key.degraded |= self.step_run(&mut key.lanes[lane], pattern, *row, parts(*row).1, 1, record);
+            key.degraded |= self.step_rows(&mut key.lanes[lane], pattern, &[*row], record);
         }
     }
 
-    /// Steps the list after the last event over consecutive rows of a chunk; true if a limit was met.
-    fn step_run(
-        &mut self,
-        lane: &mut Lane,
-        pattern: usize,
-        first: u32,
-        offset: usize,
-        length: usize,
-        first_record: Option<u32>,
-    ) -> bool {
-        let program = &mut self.programs[pattern];
+    /// Steps the list after the last event over rows that follow; true if a limit was met.
+    fn step_rows(&mut self, lane: &mut Lane, pattern: usize, piece: &[u32], first_record: Option<u32>) -> bool {
+        let first = piece[0];
+        let (number, offset) = parts(first);
         let rows = &*self.rows;
-        let chunk = rows.chunk(parts(first).0);
-        let times = &chunk.times()[offset..offset + length];
-        let classes = &chunk.classes(pattern)[offset..offset + length];
-        let (span, timed) = (program.window.span(), matches!(program.window, Window::Time(_)));
-        let mut degraded = false;
-        let mut list = std::mem::take(&mut lane.tail);
-        for (row, (ts, class)) in (first..).zip(times.iter().zip(classes)) {
-            if *class >= UNRELEASED {
-                continue;
-            }
-            if *ts >= lane.expires {
-                lane.expires = expire(program, rows, &mut list, *ts);
-            }
-            let mut seen = program.step_list(*class, &mut list, || rows.view(row));
-            let started = program.begin(*class, || rows.view(row));
-            if started != DEAD {
-                let expires = ts.saturating_add(span);
-                if list.len() >= self.max_partial_matches {
-                    degraded = true;
-                } else if *ts < expires || !timed {
-                    if list.is_empty() {
-                        lane.expires = expires;
-                    }
-                    list.push(word(row, started));
-                    seen |= started;
-                }
-            }
-            if seen & FINAL != 0 {
-                if let Some(record) = first_record {
-                    self.findings.record = record + (row - first);
-                }
-                self.findings.note_list(program, pattern, row, &list);
-            }
+        let chunk = rows.chunk(number);
+        if are_consecutive(piece) {
+            let end = offset + piece.len();
+            let seen = chunk.times()[offset..end]
+                .iter()
+                .zip(&chunk.classes(pattern)[offset..end]);
+            let entries = (first..).zip(seen).map(|(row, (ts, class))| (row, *ts, *class));
+            let (program, findings) = (&mut self.programs[pattern], &mut *self.findings);
+            let most = self.max_partial_matches;
+            return step_entries(program, rows, findings, lane, pattern, entries, first_record, most);
         }
-        lane.tail = list;
-        degraded
+        let entries = piece.iter().map(|row| (*row, rows.ts(*row), rows.class(pattern, *row)));
+        let (program, findings) = (&mut self.programs[pattern], &mut *self.findings);
+        let most = self.max_partial_matches;
+        step_entries(program, rows, findings, lane, pattern, entries, first_record, most)
     }
 
     /// The sequence number of the last event that a lane saw before a place (none: the end).
@@ -246,6 +208,54 @@ impl Matcher<'_> {
     }
 }
 
+/// Steps a list over entries; true if a limit was met.
+#[allow(clippy::too_many_arguments)] // the innermost loop, for two ways to find the entries
+#[inline]
+fn step_entries(
+    program: &mut Program,
+    rows: &Rows,
+    findings: &mut Findings,
+    lane: &mut Lane,
+    pattern: usize,
+    entries: impl Iterator<Item = (u32, i64, u32)>,
+    first_record: Option<u32>,
+    max_partial_matches: usize,
+) -> bool {
+    let (span, timed) = (program.window.span(), matches!(program.window, Window::Time(_)));
+    let mut degraded = false;
+    let mut list = std::mem::take(&mut lane.tail);
+    for (step, (row, ts, class)) in (0..).zip(entries) {
+        if class >= UNRELEASED {
+            continue;
+        }
+        if ts >= lane.expires {
+            lane.expires = expire(program, rows, &mut list, ts);
+        }
+        let mut seen = program.step_list(class, &mut list, || rows.view(row));
+        let started = program.begin(class, || rows.view(row));
+        if started != DEAD {
+            let expires = ts.saturating_add(span);
+            if list.len() >= max_partial_matches {
+                degraded = true;
+            } else if ts < expires || !timed {
+                if list.is_empty() {
+                    lane.expires = expires;
+                }
+                list.push(word(row, started));
+                seen |= started;
+            }
+        }
+        if seen & FINAL != 0 {
+            if let Some(record) = first_record {
+                findings.record = record + step;
+            }
+            findings.note_list(program, pattern, row, &list);
+        }
+    }
+    lane.tail = list;
+    degraded
+}
+
 /// Drops the partial matches whose window closes at or before an instant: lists are ordered by start. The answer is
 /// when the first of the others expires.
 #[cold]
@@ -256,5 +266,6 @@ pub(crate) fn expire(program: &Program, rows: &Rows, list: &mut Vec<Word>, ts: i
     let closed = |word: &Word| expiry(program, rows, start_row(*word)) <= ts;
     let count = list.iter().take_while(|word| closed(word)).count();
     list.drain(..count);
-    list.first().map_or(i64::MAX, |word| expiry(program, rows, start_row(*word)))
+    list.first()
+        .map_or(i64::MAX, |word| expiry(program, rows, start_row(*word)))
 }

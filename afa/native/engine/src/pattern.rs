@@ -21,7 +21,11 @@ impl Window {
     #[must_use]
     #[inline]
     pub fn span(&self) -> i64 {
-        if let Self::Time(length) = self { *length } else { i64::MAX }
+        if let Self::Time(length) = self {
+            *length
+        } else {
+            i64::MAX
+        }
     }
 }
 

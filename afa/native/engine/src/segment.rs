@@ -81,9 +81,14 @@ impl Engine {
         if segment.keys.is_empty() {
             return;
         }
-        self.classify(segment);
+        let oldest = self.classify(segment);
         self.counters.events += segment.keys.iter().filter(|key| **key != NO_KEY).count() as u64;
         let mut place = 0;
+        if net == Net::Batch && self.all_in_time(segment, oldest) {
+            let first = row_number(segment.chunk, segment.first);
+            segment.pending.extend(segment.keys.iter().copied().zip(first..));
+            place = segment.keys.len();
+        }
         while place < segment.keys.len() {
             place = match net {
                 Net::Record => self.take_run(segment, place, fed),
@@ -128,6 +133,16 @@ impl Engine {
         self.append(number, &run, Some(segment.record(place)));
         segment.run = run;
         end
+    }
+
+    /// Whether nothing needs a closer look: rows of one origin, none late, each with a key, seen by all.
+    fn all_in_time(&self, segment: &Segment, oldest: i64) -> bool {
+        let topic = &self.domains[segment.origin.domain].topics[segment.origin.topic];
+        let in_time = topic.punctuation.is_none_or(|bound| oldest >= bound) && topic.predicated.is_empty();
+        in_time
+            && segment.origins.is_empty()
+            && self.programs.iter().all(|program| program.key_field.is_none())
+            && !segment.keys.contains(&NO_KEY)
     }
 
     fn let_wait(&mut self, segment: &mut Segment, place: usize, fed: &mut Fed) -> usize {
@@ -183,7 +198,8 @@ impl Engine {
     }
 
     /// Evaluates the predicates that a segment's rows need, and finds their classes for patterns that keep lists.
-    fn classify(&mut self, segment: &Segment) {
+    /// The answer is the least time.
+    fn classify(&mut self, segment: &Segment) -> i64 {
         let (begin, end) = (segment.first, segment.first + segment.keys.len());
         let times = &self.rows.chunk(segment.chunk).times()[begin..end];
         let (oldest, newest) = span(times);
@@ -209,6 +225,7 @@ impl Engine {
             }
             *self.rows.chunk_mut(segment.chunk).classes_mut(pattern) = classes;
         }
+        oldest
     }
 
     /// Rows that a pattern does not see, or not yet.
@@ -284,7 +301,11 @@ fn classify_rows(
         && alive.predicates.len() <= MOST_BYTEWISE
     {
         unknown = false;
-        let truths: Vec<&Truths> = alive.predicates.iter().map(|predicate| chunk.truths(*predicate)).collect();
+        let truths: Vec<&Truths> = alive
+            .predicates
+            .iter()
+            .map(|predicate| chunk.truths(*predicate))
+            .collect();
         for (place, classes) in classes.chunks_mut(8).enumerate() {
             let mut indices = 0;
             for (bit, truths) in truths.iter().enumerate() {
