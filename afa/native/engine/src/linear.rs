@@ -135,6 +135,9 @@ impl Matcher<'_> {
         let words = total.div_ceil(64);
         if program.alive_until(first) >= last {
             let alive = program.alive_at(first);
+            if program.alive(alive).bodies.is_empty() {
+                return;
+            }
             for step in 0..steps {
                 self.ready_column(scratch, self.programs[pattern].alive(alive).columns[step], words);
             }
