@@ -194,6 +194,8 @@ impl Matcher<'_> {
     fn walk_page(&mut self, key: &mut Key, page: usize, here: &Here, walkers: &mut [Walker], plan: &Plan) -> usize {
         let cuts = here.cuts();
         for walker in walkers.iter_mut() {
+            // A pattern that is done with would else leave the links of an earlier page here.
+            walker.links.clear();
             if let Some(lane) = walker.lane
                 && !walker.deltas.is_empty()
             {
@@ -204,7 +206,8 @@ impl Matcher<'_> {
                 self.walk(key, page, here, &cuts, walker, plan, edited);
             }
         }
-        if !here.is_edited() {
+        if !here.moves() {
+            // The page's entries stay, and so do the links of patterns that do not walk.
             write_links(&mut key.spine.pages[page], walkers, 0);
             return 1;
         }
@@ -222,7 +225,6 @@ impl Matcher<'_> {
         plan: &Plan,
         edited: bool,
     ) {
-        walker.links.clear();
         walker.snapshots.clear();
         if edited {
             self.enter(key, page, walker);
@@ -602,6 +604,11 @@ impl Here {
 
     fn is_edited(&self) -> bool {
         self.edited
+    }
+
+    /// Whether entries come or go.
+    fn moves(&self) -> bool {
+        self.edited && self.steps.iter().any(|step| step.in_old != step.in_new)
     }
 
     fn last_edit(&self) -> usize {
