@@ -102,8 +102,19 @@ impl Engine {
     /// The bound below which an arc record is late.
     #[must_use]
     pub fn arc_bound(&self) -> Option<i64> {
-        let effective = self.domains.iter().map(|domain| domain.effective).max().flatten();
+        // In a batch that is told net, a partition is to come further than it has yet.
+        let effective = |domain: &Domain| domain.effective.max(self.next_effective(domain));
+        let effective = self.domains.iter().map(effective).max().flatten();
         self.arc_punctuation.max(effective)
+    }
+
+    /// How far a partition may come by its punctuations.
+    fn next_effective(&self, domain: &Domain) -> Option<i64> {
+        let events = domain.of_events();
+        match self.arc_punctuation {
+            Some(arcs) => events.map(|events| events.min(arcs)),
+            None => events,
+        }
     }
 
     /// No later event from there with a smaller `ts`. In a batch that is told net, what follows from it waits.
@@ -146,11 +157,7 @@ impl Engine {
     }
 
     fn advance(&mut self, number: usize) {
-        let events = self.domains[number].of_events();
-        let next = match self.arc_punctuation {
-            Some(arcs) => events.map(|events| events.min(arcs)),
-            None => events,
-        };
+        let next = self.next_effective(&self.domains[number]);
         let Some(punctuation) = next.filter(|_| next > self.domains[number].effective) else {
             return;
         };
