@@ -6,17 +6,14 @@ use crate::segment::Segment;
 use crate::walk::Plan;
 
 impl Engine {
-    /// Takes the rows that wait.
-    pub(crate) fn take_pending(&mut self, segment: &mut Segment) {
+    /// Takes the rows that wait; the answer is whether a key was taken up more than once, so that what was told may come
+    /// and go.
+    pub(crate) fn take_pending(&mut self, segment: &mut Segment) -> bool {
         let mut pending = std::mem::take(&mut segment.pending);
-        if pending.is_empty() {
-            segment.pending = pending;
-            return;
-        }
         if !pending.is_sorted_by_key(|(key, _)| *key) {
             pending.sort_by_key(|(key, _)| *key);
         }
-        let mut at = 0;
+        let (mut at, mut repeats) = (0, false);
         let mut rows = Vec::new();
         while at < pending.len() {
             let key = pending[at].0;
@@ -28,19 +25,20 @@ impl Engine {
                     .map(|(_, row)| *row),
             );
             at += rows.len();
-            self.take_together(key as usize, &mut rows);
+            repeats |= self.take_together(key as usize, &mut rows);
         }
         pending.clear();
         segment.pending = pending;
+        repeats
     }
 
-    /// Takes rows of one key, in order of arrival.
-    fn take_together(&mut self, number: usize, rows: &mut Vec<u32>) {
+    /// Takes rows of one key, in order of arrival; true if one by one.
+    fn take_together(&mut self, number: usize, rows: &mut Vec<u32>) -> bool {
         if self.keys[number].as_ref().is_some_and(|key| !key.tombs.is_empty()) {
             for row in rows.iter() {
                 self.insert(number, *row);
             }
-            return;
+            return true;
         }
         let again = self.sort_rows(rows);
         let mut key = self.take_key(number);
@@ -49,9 +47,11 @@ impl Engine {
         self.newest = self.newest.max(key.spine.last_ts());
         self.after(&mut key, before, was_degraded);
         self.put_key(number, key);
+        let repeats = !again.is_empty();
         for row in again {
             self.insert(number, row);
         }
+        repeats
     }
 
     /// Puts rows into event order. Those of an identity that stands there already are taken out and answered.

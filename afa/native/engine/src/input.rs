@@ -1,6 +1,7 @@
 //! The one door for records: raw ones and record batches, with punctuations and arc changes in their place.
 
 use crate::arrow_rows::{ArrowRows, Keys};
+use crate::change_table::{ChangeKind, ChangeRow};
 use crate::chunk::{CHUNK_ROWS, Chunk, Payload};
 use crate::domain::Origin;
 use crate::engine::{Engine, Retraction, SOURCE};
@@ -56,7 +57,12 @@ impl Engine {
             return;
         }
         self.flush(feeding);
+        let first = self.table.rows.len();
         self.advance_all();
+        let is_match = |row: &ChangeRow| row.kind != ChangeKind::Punctuation;
+        if self.table.rows[first..].iter().any(is_match) {
+            feeding.flushes += 1;
+        }
         if feeding.flushes > 1 {
             self.table.net_from(feeding.first_change);
         }
@@ -67,7 +73,7 @@ impl Engine {
         self.take_segment(&mut feeding.segment, feeding.net, &mut feeding.fed);
         if !feeding.segment.pending.is_empty() {
             feeding.flushes += 1;
-            self.take_pending(&mut feeding.segment);
+            feeding.flushes += usize::from(self.take_pending(&mut feeding.segment));
         }
     }
 
