@@ -77,7 +77,8 @@ impl Matcher<'_> {
     fn push_entries(&mut self, page: &mut Page, piece: &[u32]) {
         let (first, last) = (piece[0], piece[piece.len() - 1]);
         let (chunk, offset) = parts(first);
-        if (last.wrapping_sub(first)) as usize == piece.len() - 1 && parts(last).0 == chunk {
+        // Both ends say nothing of what lies between: rows of a batch are in order of time, not of arrival.
+        if parts(last).0 == chunk && piece.iter().zip(first..).all(|(row, next)| *row == next) {
             page.extend(&self.rows.chunk(chunk).times()[offset..offset + piece.len()], first);
             self.rows.store(chunk, piece.len(), self.rows.ts(last));
             return;
