@@ -39,6 +39,8 @@ pub(crate) struct Domain {
     pub(crate) topics: Vec<Topic>,
     /// The effective punctuation.
     pub(crate) effective: Option<i64>,
+    /// What it is to become: in a batch that is told net, what follows from punctuations waits.
+    due: Option<i64>,
     /// Keys that may have something to be cleaned up, the longest untouched first.
     pub(crate) queue: VecDeque<usize>,
     /// Matches that wait until they are final, by pattern.
@@ -51,6 +53,7 @@ impl Domain {
             partition,
             topics: vec![Topic::default()],
             effective: None,
+            due: None,
             queue: VecDeque::new(),
             held: (0..patterns).map(|_| BTreeMap::new()).collect(),
         }
@@ -59,6 +62,16 @@ impl Domain {
     /// The punctuation of all topics together.
     fn of_events(&self) -> Option<i64> {
         self.topics.iter().map(|topic| topic.punctuation).min().flatten()
+    }
+
+    /// Notes how far the partition may come by the punctuations seen so far; it never goes back.
+    fn come_due(&mut self, arcs: Option<i64>) {
+        let events = self.of_events();
+        let bound = match arcs {
+            Some(arcs) => events.map(|events| events.min(arcs)),
+            None => events,
+        };
+        self.due = self.due.max(bound);
     }
 }
 
@@ -102,19 +115,8 @@ impl Engine {
     /// The bound below which an arc record is late.
     #[must_use]
     pub fn arc_bound(&self) -> Option<i64> {
-        // In a batch that is told net, a partition is to come further than it has yet.
-        let effective = |domain: &Domain| domain.effective.max(self.next_effective(domain));
-        let effective = self.domains.iter().map(effective).max().flatten();
-        self.arc_punctuation.max(effective)
-    }
-
-    /// How far a partition may come by its punctuations.
-    fn next_effective(&self, domain: &Domain) -> Option<i64> {
-        let events = domain.of_events();
-        match self.arc_punctuation {
-            Some(arcs) => events.map(|events| events.min(arcs)),
-            None => events,
-        }
+        let effective = self.domains.iter().map(|domain| domain.effective.max(domain.due));
+        self.arc_punctuation.max(effective.max().flatten())
     }
 
     /// No later event from there with a smaller `ts`. In a batch that is told net, what follows from it waits.
@@ -122,6 +124,7 @@ impl Engine {
         let topic = &mut self.domains[origin.domain].topics[origin.topic];
         topic.punctuation = topic.punctuation.max(Some(ts));
         topic.predicated.retain(|known| known.ts > ts);
+        self.domains[origin.domain].come_due(self.arc_punctuation);
         if now {
             self.advance(origin.domain);
         }
@@ -144,6 +147,9 @@ impl Engine {
     /// No later arc record that changes anything before `ts`.
     pub fn punctuate_arcs(&mut self, ts: i64, now: bool) {
         self.arc_punctuation = self.arc_punctuation.max(Some(ts));
+        for domain in &mut self.domains {
+            domain.come_due(self.arc_punctuation);
+        }
         if now {
             self.advance_all();
         }
@@ -157,7 +163,7 @@ impl Engine {
     }
 
     fn advance(&mut self, number: usize) {
-        let next = self.next_effective(&self.domains[number]);
+        let next = self.domains[number].due;
         let Some(punctuation) = next.filter(|_| next > self.domains[number].effective) else {
             return;
         };
