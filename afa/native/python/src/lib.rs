@@ -12,6 +12,11 @@ mod door;
 mod guard;
 mod pattern;
 
+/// A batch makes and frees many small pieces of memory; the C library's allocator took a third of the time of a small
+/// one.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The native part of `afa`; import `afa`, not this.
 #[pymodule]
 mod _native {
