@@ -7,7 +7,7 @@ use crate::late::LateScratch;
 use crate::linear::LinearScratch;
 use crate::pattern::Window;
 use crate::program::{Program, Shared, UNRELEASED, UNSEEN};
-use crate::rows::{Rows, parts};
+use crate::rows::{Rows, are_consecutive, parts};
 use crate::spine::{Page, Place, SparePages};
 
 /// Everything that matching needs beside the key itself.
@@ -77,8 +77,7 @@ impl Matcher<'_> {
     fn push_entries(&mut self, page: &mut Page, piece: &[u32]) {
         let (first, last) = (piece[0], piece[piece.len() - 1]);
         let (chunk, offset) = parts(first);
-        // Both ends say nothing of what lies between: rows of a batch are in order of time, not of arrival.
-        if parts(last).0 == chunk && piece.iter().zip(first..).all(|(row, next)| *row == next) {
+        if are_consecutive(piece) {
             page.extend(&self.rows.chunk(chunk).times()[offset..offset + piece.len()], first);
             self.rows.store(chunk, piece.len(), self.rows.ts(last));
             return;

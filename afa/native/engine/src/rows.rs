@@ -48,6 +48,18 @@ pub fn parts(row: u32) -> (usize, usize) {
     ((row >> CHUNK_BITS) as usize, (row & OFFSET_MASK) as usize)
 }
 
+/// Whether rows of one chunk follow each other. Both ends say nothing of what lies between: rows of a batch are in
+/// order of time, not of arrival.
+#[must_use]
+#[inline]
+pub fn are_consecutive(rows: &[u32]) -> bool {
+    let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
+        return false;
+    };
+    let apart = |gaps: u32, (row, next): (&u32, u32)| gaps | (row ^ next);
+    parts(*first).0 == parts(*last).0 && rows.iter().zip(*first..=u32::MAX).fold(0, apart) == 0
+}
+
 impl Rows {
     /// Keeps a chunk and answers with its number; true if numbers begin again, so that old references must be purged
     /// before the chunk is used.

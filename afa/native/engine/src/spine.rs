@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use crate::configuration::Word;
-use crate::rows::{Rows, parts};
+use crate::rows::{Rows, are_consecutive, parts};
 
 /// The most entries of a page. Small pages make late events cheap, large ones save lists.
 pub const PAGE_ENTRIES: usize = 16;
@@ -281,12 +281,8 @@ impl Spine {
     /// Notes in their chunks that the entries of a page are gone.
     pub fn release(page: &Page, rows: &mut Rows) {
         let entries = page.rows();
-        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
-            return;
-        };
-        let consecutive = (*last).wrapping_sub(*first) as usize == entries.len() - 1;
-        if consecutive && parts(*first).0 == parts(*last).0 && !rows.has_other_seqs() {
-            rows.release_run(parts(*first).0, entries.len());
+        if are_consecutive(entries) && !rows.has_other_seqs() {
+            rows.release_run(parts(entries[0]).0, entries.len());
         } else {
             rows.release(entries);
         }
