@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from afa.reading import Fault
 from afa.records import Change, EmittedPunctuation, MatchChange
 
 Told = tuple[int, Change]  # the index of the record that led to it, and the change
@@ -22,6 +23,7 @@ class Changes:
         self._told: list[Told] | None = None
         self.bad = bad
         self.late = late
+        self.faults: dict[int, Fault] = {}  # of bad records: where in the record, for those that know
 
     @property
     def told(self) -> list[Told]:
@@ -106,8 +108,8 @@ def import_pyarrow() -> Any:
 
 def _told(row: tuple[Any, ...], registers: dict[str, list[str]]) -> Told:
     if row[0] == "punctuation":
-        _, record, pattern, ts, partition = row
-        return record, EmittedPunctuation(pattern, ts, partition)
+        _, record, pattern, ts, _ = row
+        return record, EmittedPunctuation(pattern, ts)
     op, record, pattern, key, span, state, values, events, degraded, identity = row
     named = tuple(zip(registers[pattern], values, strict=True))
     return record, MatchChange.of(op, identity, pattern, key, span, state, named, events, degraded)

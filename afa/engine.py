@@ -102,11 +102,11 @@ class Engine:
             return self._engine.feed_arrow(batch, first, partition, self._net == "batch")
         return self._engine.feed_raw(batch, beside, first, self._net == "batch")
 
-    def feed_lines(self, lines: Sequence[TapeLine]) -> Changes:
+    def feed_lines(self, lines: Sequence[TapeLine], *, stops_at_bad: bool = False) -> Changes:
         """Takes lines of a tape, whose numbers make the ids of events without one; `bad` says what is wrong."""
         if isinstance(self._engine, ReferenceEngine):
-            return feed_reference(self._engine, lines, 0, self._net)
-        return self._engine.feed_lines(lines, self._net == "batch")
+            return feed_reference(self._engine, lines, 0, self._net, stops_at_bad=stops_at_bad)
+        return self._engine.feed_lines(lines, self._net == "batch", stops_at_bad=stops_at_bad)
 
     def punctuate(self, ts: int, when: str | None = None, partition: tuple[str, int] | None = None) -> Changes:
         """As the tape's line; raises RecordError if the condition is not acceptable."""

@@ -61,6 +61,7 @@ class NativeEngine:
         # Arcs whose text is all that there is to say of them, by the number of their body; and those that have more to
         # them (epsilon, final, the least time), by their id.
         self._bodies: dict[tuple[int, int], Arc] = {}
+        self._faults: dict[int, Fault] = {}  # of the batch that is being fed
         self._special: dict[tuple[int, str], Arc] = {}
         for number, pattern in enumerate(patterns):
             bodies = {arc_id: body for arc_id, body, _, _ in self.native.arcs(number)}
@@ -91,7 +92,7 @@ class NativeEngine:
         return table
 
     def feed_arrow(self, batch: Any, first: int, partition: tuple[str, int] | None, net_per_batch: bool) -> Changes:
-        self.native.begin(net_per_batch)
+        self.native.begin(net_per_batch, False)
         try:
             self.native.load_arrow(batch)
         except (TypeError, ValueError) as error:
@@ -101,7 +102,7 @@ class NativeEngine:
             text = self.native.arrow_arc(asked)
             self._answer(asked, TapeLine("<batch>", asked, (text or "{}").encode()))
             asked = self.native.feed_arrow(asked + 1, first, partition)
-        return NativeChanges(self.native.finish(), self._registers)
+        return self._finish()
 
     def feed_raw(self, values: list[bytes | None], beside: dict[str, Any], first: int, net_per_batch: bool) -> Changes:
         lines = _Values(values, first)
@@ -111,23 +112,40 @@ class NativeEngine:
         return told
 
     def feed_lines(
-        self, lines: Sequence[TapeLine], net_per_batch: bool, partition: tuple[str, int] | None = None
+        self,
+        lines: Sequence[TapeLine],
+        net_per_batch: bool,
+        partition: tuple[str, int] | None = None,
+        stops_at_bad: bool = False,
     ) -> Changes:
         """Lines of a tape, in the tape's shape."""
         beside = _Beside(numbers=[line.number for line in lines])
         if partition:
             beside.partitions = [partition] * len(lines)
-        told = self._feed(_Lines(lines), [line.raw for line in lines], beside, 0, net_per_batch)
+        told = self._feed(_Lines(lines), [line.raw for line in lines], beside, 0, net_per_batch, stops_at_bad)
         told.bad = [(index, _reason(lines[index], reason)) for index, reason in told.bad]
         return told
 
-    def _feed(self, lines: _Lines | _Values, values: Any, beside: _Beside, first: int, net_per_batch: bool) -> Changes:
-        self.native.begin(net_per_batch)
+    def _feed(
+        self,
+        lines: _Lines | _Values,
+        values: Any,
+        beside: _Beside,
+        first: int,
+        net_per_batch: bool,
+        stops_at_bad: bool = False,
+    ) -> Changes:
+        self.native.begin(net_per_batch, stops_at_bad)
         asked = self.native.feed_raw(values, 0, first, beside)
         while asked is not None:
             self._answer(asked, lines.line(asked))
             asked = self.native.feed_raw(values, asked + 1, first, beside)
-        return NativeChanges(self.native.finish(), self._registers)
+        return self._finish()
+
+    def _finish(self) -> Changes:
+        changes = NativeChanges(self.native.finish(), self._registers)
+        changes.faults, self._faults = self._faults, {}
+        return changes
 
     def _answer(self, index: int, line: TapeLine) -> None:
         """Checks a record that names texts the native engine has not seen."""
@@ -139,6 +157,7 @@ class NativeEngine:
             elif late := self._answer_arc(self._record(line), line.raw):
                 self.native.note_late(index, late)
         except Fault as fault:
+            self._faults[index] = fault
             self.native.note_bad(index, fault.what)
         except RecordError as error:
             self.native.note_bad(index, error.what)

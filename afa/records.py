@@ -221,7 +221,6 @@ class EmittedPunctuation:
 
     pattern: str
     ts: int
-    partition: int = 0  # whose punctuation it is; a tape has only one
 
     def as_json(self) -> dict[str, Any]:
         return {"op": "punctuation", "pattern": self.pattern, "ts": self.ts}

@@ -16,23 +16,31 @@ from afa.tape import TapeLine
 _OWN_COLUMNS = ("key", "ts", "id", "seq", "rev", "op", "type", "arc", "when")
 
 
-def feed_reference(engine: ReferenceEngine, batch: Any, first: int, net: str) -> Changes:
+def feed_reference(
+    engine: ReferenceEngine, batch: Any, first: int, net: str, *, stops_at_bad: bool = False
+) -> Changes:
     """Feeds a record batch, raw values or lines of a tape."""
     told: list[Told] = []
     bad, late = [], []
+    faults = {}
     for index, item in enumerate(_rows(batch) if hasattr(batch, "__arrow_c_array__") else batch):
+        if bad and stops_at_bad:
+            break
         try:
             step = _feed_one(engine, item, first + index)
         except RecordError as error:
             bad.append((index, error.what))
         except Fault as fault:
             bad.append((index, fault.what))
+            faults[index] = fault
         else:
             told += [(index, change) for change in step.changes]
             if step.late:
                 late.append((index, step.late))
     final = _net(told) if net == "batch" else told
-    return Changes(lambda: final, bad, late)
+    changes = Changes(lambda: final, bad, late)
+    changes.faults = faults
+    return changes
 
 
 def _feed_one(engine: ReferenceEngine, item: Any, number: int) -> Step:

@@ -200,7 +200,7 @@ def play(stage: Stage) -> None:
             for _ in range(scene.lines):
                 line = next(lines)
                 record = line.read()
-                stage.record(record, engine.feed_line(line).changes)
+                stage.record(record, engine.feed_lines([line]).changes)
             if isinstance(record, Event):
                 stage.chart()
     (changed,) = engine.patterns()

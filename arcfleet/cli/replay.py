@@ -218,25 +218,22 @@ class _Replayer:
 
     def _feed_whole(self, lines: list[TapeLine]) -> RecordError | None:
         started = time.perf_counter()
-        told = self.engine.feed_lines(lines)
+        told = self.engine.feed_lines(lines, stops_at_bad=not self.skip_bad)
         self.seconds += time.perf_counter() - started
-        bad = told.bad if self.skip_bad else told.bad[:1]
-        # What came after the line that ends it all is not told.
-        end = len(lines) if self.skip_bad or not bad else bad[0][0]
-        self._write([change for index, change in told.told if index < end])
-        self._write_late(lines, [(index, reason) for index, reason in told.late if index < end])
-        for index, reason in bad:
-            if failure := self._refuse([lines[index]], reason):
+        self._write(told.changes)
+        self._write_late(lines, told.late)
+        for index, reason in told.bad:
+            if failure := self._refuse([lines[index]], reason, told.faults.get(index)):
                 return failure
         if told.told and lines and lines[0].file == "<stdin>":
             sys.stdout.flush()
         return None
 
-    def _refuse(self, lines: list[TapeLine], reason: str = "") -> RecordError | None:
+    def _refuse(self, lines: list[TapeLine], reason: str = "", fault: Fault | None = None) -> RecordError | None:
         """The error of a bad line, unless it is to be skipped."""
         for line in lines:
             self.counts["bad"] += 1
-            error = line.why_bad(reason)
+            error = line.error(fault) if fault else line.why_bad(reason)
             if not self.skip_bad:
                 return error
             talk().print(Text(f"skipped: {error}"))  # a bare str would have its `:100:` made an emoji

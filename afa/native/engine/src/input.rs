@@ -33,13 +33,16 @@ pub struct Feeding {
     /// Whether keys were taken up more than once, so that what was told has to be netted.
     flushes: usize,
     first_change: usize,
+    /// Whether raw records after a bad one are left alone.
+    stops_at_bad: bool,
 }
 
 impl Feeding {
     /// A batch that begins.
     #[must_use]
-    pub fn new(net: Net) -> Self {
+    pub fn new(net: Net, stops_at_bad: bool) -> Self {
         Self {
+            stops_at_bad,
             net,
             segment: Segment::default(),
             fed: Fed::default(),
@@ -95,6 +98,9 @@ impl Engine {
         (feeding.fed.asks, feeding.fed.condition) = (None, None);
         let mut only_origin = feeding.segment.origin;
         for (index, raw) in (first..).zip(records) {
+            if feeding.stops_at_bad && !feeding.fed.bad.is_empty() {
+                return;
+            }
             let open = self.open_chunk(feeding);
             if feeding.segment.keys.is_empty() {
                 (feeding.segment.chunk, feeding.segment.first) = (open, self.rows.chunk(open).len());

@@ -79,15 +79,15 @@ impl NativeEngine {
         let engine = guarded(|| build_engine(&patterns, mapping, set)).map_err(|report| broken(&report))?;
         Ok(Self {
             engine: engine.map_err(malformed)?,
-            feeding: Feeding::new(Net::Record),
+            feeding: Feeding::new(Net::Record, false),
             batch: None,
             failure: None,
         })
     }
 
     /// Begins a batch.
-    fn begin(&mut self, net_per_batch: bool) {
-        self.feeding = Feeding::new(if net_per_batch { Net::Batch } else { Net::Record });
+    fn begin(&mut self, net_per_batch: bool, stops_at_bad: bool) {
+        self.feeding = Feeding::new(if net_per_batch { Net::Batch } else { Net::Record }, stops_at_bad);
     }
 
     /// Feeds raw records from the one with index `from` on. The answer is the index of a record whose texts have to be
@@ -165,7 +165,7 @@ impl NativeEngine {
     /// Ends the batch and tells what it led to.
     fn finish(&mut self, py: Python<'_>) -> PyResult<NativeChanges> {
         self.work(py, |native| {
-            let mut feeding = std::mem::replace(&mut native.feeding, Feeding::new(Net::Record));
+            let mut feeding = std::mem::replace(&mut native.feeding, Feeding::new(Net::Record, false));
             native.engine.finish(&mut feeding);
             NativeChanges::new(native.engine.take_changes(), feeding.fed)
         })
