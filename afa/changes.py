@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, Final
 
 from afa.reading import Fault
@@ -18,19 +19,11 @@ _TEXT_COLUMNS: Final = ("op", "pattern", "key", "state", "first", "last", "regis
 class Changes:
     """Changes in order; `bad` and `late` list records by their index in the batch, with the reason."""
 
-    def __init__(self, told: Callable[[], list[Told]], bad: list[tuple[int, str]], late: list[tuple[int, str]]) -> None:
-        self._tell = told
-        self._told: list[Told] | None = None
+    def __init__(self, told: list[Told], bad: list[tuple[int, str]], late: list[tuple[int, str]]) -> None:
+        self.told = told  # each change with the index of the record that led to it, which net per batch does not say
         self.bad = bad
         self.late = late
         self.faults: dict[int, Fault] = {}  # of bad records: where in the record, for those that know
-
-    @property
-    def told(self) -> list[Told]:
-        """Each change with the index of the record that led to it; net per batch there is no such index."""
-        if self._told is None:
-            self._told = self._tell()
-        return self._told
 
     @property
     def changes(self) -> list[Change]:
@@ -74,8 +67,21 @@ class NativeChanges(Changes):
     """The same, read from the native engine only as far as asked for."""
 
     def __init__(self, native: Any, registers: dict[str, list[str]]) -> None:
-        super().__init__(lambda: [_told(row, registers) for row in native.rows()], native.bad(), native.late())
         self._native = native
+        self._registers = registers
+        self.faults = {}
+
+    @cached_property
+    def told(self) -> list[Told]:
+        return [_told(row, self._registers) for row in self._native.rows()]
+
+    @cached_property
+    def bad(self) -> list[tuple[int, str]]:
+        return self._native.bad()  # type: ignore[no-any-return]
+
+    @cached_property
+    def late(self) -> list[tuple[int, str]]:
+        return self._native.late()  # type: ignore[no-any-return]
 
     def __len__(self) -> int:
         return len(self._native)
@@ -87,15 +93,11 @@ class NativeChanges(Changes):
         return told
 
     def to_arrow(self, ids: bool = False) -> Any:
-        return import_pyarrow().record_batch(_Capsules(self._native.arrow(ids)))
-
-
-class _Capsules:
-    def __init__(self, pair: tuple[Any, Any]) -> None:
-        self.pair = pair
-
-    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[Any, Any]:
-        return self.pair
+        try:
+            return self._native.arrow(ids)
+        except ImportError:
+            import_pyarrow()
+            raise
 
 
 def import_pyarrow() -> Any:
@@ -119,7 +121,7 @@ def _row(change: Change) -> dict[str, Any]:
     row = change.as_json()
     if isinstance(change, EmittedPunctuation):
         return {"op": "punctuation", "pattern": change.pattern, "end": change.ts}
-    row |= row["events"] | {"registers": json.dumps(row["registers"], separators=(",", ":"))}
+    row |= row["events"] | {"registers": json.dumps(row["registers"], ensure_ascii=False, separators=(",", ":"))}
     return row
 
 

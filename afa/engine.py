@@ -80,7 +80,8 @@ class Engine:
         Beside raw values may stand what Kafka keeps beside them, as sequences of the same length. A record batch comes
         from one partition: `partitions` then has one entry.
         """
-        is_arrow = hasattr(batch, "__arrow_c_array__")
+        if hasattr(batch, "__arrow_c_array__"):
+            return self._feed_arrow(batch, partitions[0] if partitions else None)
         beside = {
             "keys": keys,
             "timestamps": timestamps,
@@ -88,19 +89,24 @@ class Engine:
             "partitions": partitions,
             "offsets": offsets,
         }
-        if not is_arrow:
-            batch = batch if isinstance(batch, list) else list(batch)
-            for name, column in beside.items():
-                if column is not None and len(column) != len(batch):
-                    raise ValueError(f"{name}: {len(column)} entries for {len(batch)} records")
+        batch = batch if isinstance(batch, list) else list(batch)
+        for name, column in beside.items():
+            if column is not None and len(column) != len(batch):
+                raise ValueError(f"{name}: {len(column)} entries for {len(batch)} records")
         first = self._fed
-        self._fed += batch.num_rows if is_arrow else len(batch)
+        self._fed += len(batch)
         if isinstance(self._engine, ReferenceEngine):
             return feed_reference(self._engine, batch, first, self._net)
-        if is_arrow:
-            partition = partitions[0] if partitions else None
-            return self._engine.feed_arrow(batch, first, partition, self._net == "batch")
         return self._engine.feed_raw(batch, beside, first, self._net == "batch")
+
+    def _feed_arrow(self, batch: Any, partition: tuple[str, int] | None) -> Changes:
+        if isinstance(self._engine, ReferenceEngine):
+            first = self._fed
+            self._fed += batch.num_rows
+            return feed_reference(self._engine, batch, first, self._net)
+        changes, rows = self._engine.feed_arrow(batch, self._fed, partition, self._net == "batch")
+        self._fed += rows
+        return changes
 
     def feed_lines(self, lines: Sequence[TapeLine], *, stops_at_bad: bool = False) -> Changes:
         """Takes lines of a tape, whose numbers make the ids of events without one; `bad` says what is wrong."""

@@ -91,18 +91,21 @@ class NativeEngine:
             )
         return table
 
-    def feed_arrow(self, batch: Any, first: int, partition: tuple[str, int] | None, net_per_batch: bool) -> Changes:
-        self.native.begin(net_per_batch, False)
+    def feed_arrow(
+        self, batch: Any, first: int, partition: tuple[str, int] | None, net_per_batch: bool
+    ) -> tuple[Changes, int]:
+        """What a record batch leads to, and the number of its rows."""
+        native = self.native
         try:
-            self.native.load_arrow(batch)
+            rows = native.load_arrow(batch, net_per_batch)
         except (TypeError, ValueError) as error:
             raise RecordError(str(error), fix="see the columns in the engine page") from None
-        asked = self.native.feed_arrow(0, first, partition)
+        asked = native.feed_arrow(0, first, partition)
         while asked is not None:
-            text = self.native.arrow_arc(asked)
+            text = native.arrow_arc(asked)
             self._answer(asked, TapeLine("<batch>", asked, (text or "{}").encode()))
-            asked = self.native.feed_arrow(asked + 1, first, partition)
-        return self._finish()
+            asked = native.feed_arrow(asked + 1, first, partition)
+        return self._finish(), rows
 
     def feed_raw(self, values: list[bytes | None], beside: dict[str, Any], first: int, net_per_batch: bool) -> Changes:
         lines = _Values(values, first)

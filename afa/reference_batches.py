@@ -38,7 +38,7 @@ def feed_reference(
             if step.late:
                 late.append((index, step.late))
     final = _net(told) if net == "batch" else told
-    changes = Changes(lambda: final, bad, late)
+    changes = Changes(final, bad, late)
     changes.faults = faults
     return changes
 

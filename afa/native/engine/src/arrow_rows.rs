@@ -96,24 +96,31 @@ impl ArrowRows {
     /// If a column that every batch needs is missing, or one that has a meaning has another type: what, and the fix.
     pub fn new(batch: &RecordBatch) -> Result<Self, String> {
         let schema = batch.schema();
-        let mut own: HashMap<&str, &ArrayRef, FixedState> = HashMap::default();
-        let mut fields = Vec::new();
+        let names = schema.fields().iter().map(|field| field.name().as_str());
+        Self::of_columns(names.zip(batch.columns().iter().cloned()), batch.num_rows())
+    }
+
+    /// The same for columns by name, all with so many rows.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn of_columns<'a>(columns: impl Iterator<Item = (&'a str, ArrayRef)>, rows: usize) -> Result<Self, String> {
+        let mut own = OwnColumns::default();
+        let mut fields = Vec::with_capacity(columns.size_hint().0);
         let mut places = HashMap::default();
-        for (field, array) in schema.fields().iter().zip(batch.columns()) {
-            let name = field.name().as_str();
-            if !OWN_COLUMNS.contains(&name) {
-                let name: Arc<str> = name.into();
-                places.insert(name.clone(), fields.len());
-                fields.push(Field {
-                    name,
-                    array: array.clone(),
-                    cells: OnceLock::new(),
-                });
-            } else if own.insert(name, array).is_some() {
-                return Err(format!("two columns are named `{name}`; drop or rename one"));
+        for (name, array) in columns {
+            if let Some(place) = OWN_COLUMNS.iter().position(|own| *own == name) {
+                if own.0[place].replace(array).is_some() {
+                    return Err(format!("two columns are named `{name}`; drop or rename one"));
+                }
+                continue;
             }
+            let name: Arc<str> = name.into();
+            places.insert(name.clone(), fields.len());
+            let cells = OnceLock::new();
+            fields.push(Field { name, array, cells });
         }
-        let (times, times_nulls) = times(own.get("ts").copied())?;
+        let (times, times_nulls) = times(own.get("ts"))?;
         let key = own
             .get("key")
             .ok_or("no column `key`; it says which stream a row belongs to")?;
@@ -136,7 +143,7 @@ impl ArrowRows {
         Ok(Self {
             batch: Arc::new(batch_of_columns),
             offset: 0,
-            length: batch.num_rows(),
+            length: rows,
         })
     }
 
@@ -405,7 +412,16 @@ impl Field {
     }
 }
 
-type OwnColumns<'a> = HashMap<&'a str, &'a ArrayRef, FixedState>;
+/// Those of [`OWN_COLUMNS`] that a batch has.
+#[derive(Default)]
+struct OwnColumns([Option<ArrayRef>; OWN_COLUMNS.len()]);
+
+impl OwnColumns {
+    fn get(&self, name: &str) -> Option<&ArrayRef> {
+        let place = OWN_COLUMNS.iter().position(|own| *own == name)?;
+        self.0[place].as_ref()
+    }
+}
 
 fn times(column: Option<&ArrayRef>) -> Result<(ScalarBuffer<i64>, Option<NullBuffer>), String> {
     let array = column.ok_or("no column `ts`; it is event time, as int64")?;
@@ -419,7 +435,7 @@ fn times(column: Option<&ArrayRef>) -> Result<(ScalarBuffer<i64>, Option<NullBuf
 }
 
 /// An optional column of texts; `None` too if all are null.
-fn texts(own: &OwnColumns<'_>, name: &str) -> Result<Option<Texts>, String> {
+fn texts(own: &OwnColumns, name: &str) -> Result<Option<Texts>, String> {
     let Some(array) = own.get(name) else {
         return Ok(None);
     };
@@ -429,7 +445,7 @@ fn texts(own: &OwnColumns<'_>, name: &str) -> Result<Option<Texts>, String> {
 }
 
 /// An optional column of ints; `None` too if all are null.
-fn numbers(own: &OwnColumns<'_>, name: &str) -> Result<Option<Numbers>, String> {
+fn numbers(own: &OwnColumns, name: &str) -> Result<Option<Numbers>, String> {
     let Some(array) = own.get(name) else {
         return Ok(None);
     };

@@ -1,166 +1,171 @@
-//! A table of changes as an Arrow record batch.
+//! A table of changes as the buffers of Arrow columns.
 //!
 //! Columns that say the same again and again (`op`, `pattern`, `key`, `state`, `registers`) are dictionaries of texts
 //! with 32-bit indices, which is four bytes a row instead of a text; a dictionary has no text twice, as pandas wants.
+//! Most batches lead to few changes, so what counts is the price of a table with hardly any row: buffers of one width
+//! share one piece of memory, and what is the same in every table is made once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, DictionaryArray, Int64Array, PrimitiveArray, RecordBatch, StringArray};
-use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow_schema::ArrowError;
 use foldhash::fast::FixedState;
 
-use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, write_hex};
+use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, Patterns, Sources, write_hex};
 use crate::json_text::Positions;
 
 /// How many rows are taken apart at a time: so few that they stay in the nearest cache for all columns.
 const ROWS_AT_ONCE: usize = 128;
+/// The columns of the least width: `op`, `pattern`, `key`, `state` and `registers`.
+const INDICES: usize = 5;
+/// `start`, `end` and `until`.
+const TIMES: usize = 3;
 
-/// The fixed parts of rows, column by column.
-struct Columns {
-    operations: Vec<i32>,
-    patterns: Vec<i32>,
-    keys: Vec<i32>,
-    states: Vec<i32>,
-    registers: Vec<i32>,
-    starts: Vec<i64>,
-    ends: Vec<i64>,
-    untils: Vec<i64>,
-    first: Ids,
-    last: Ids,
+/// The names and kinds of columns, in order; `match` is there only if asked for.
+pub const COLUMNS: [(&str, Kind); 12] = [
+    ("op", Kind::Dictionary),
+    ("pattern", Kind::Dictionary),
+    ("key", Kind::Dictionary),
+    ("start", Kind::Time),
+    ("end", Kind::Time),
+    ("until", Kind::Time),
+    ("state", Kind::Dictionary),
+    ("first", Kind::Text),
+    ("last", Kind::Text),
+    ("registers", Kind::Dictionary),
+    ("bindings", Kind::Text),
+    ("match", Kind::Text),
+];
+
+/// What a column is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// 64-bit ints.
+    Time,
+    /// Texts with 32-bit offsets.
+    Text,
+    /// 32-bit indices into such texts.
+    Dictionary,
 }
 
-struct Ids {
+/// A column: all buffers as the Arrow format has them.
+#[derive(Debug)]
+pub struct Column<'a> {
+    /// A bit for each row that has a value; `None`: all have.
+    pub validity: Option<&'a [u8]>,
+    /// How many rows have none.
+    pub null_count: usize,
+    /// The values.
+    pub values: Values<'a>,
+}
+
+/// The values of a column; without meaning where a row has none.
+#[derive(Debug)]
+pub enum Values<'a> {
+    /// 64-bit ints.
+    Times(&'a [i64]),
+    /// Texts.
+    Texts(Texts<'a>),
+    /// 32-bit indices into texts.
+    Dictionary(&'a [i32], Texts<'a>),
+}
+
+/// Texts, one behind the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Texts<'a> {
+    /// Where each begins, and where the last one ends.
+    pub offsets: &'a [i32],
+    /// UTF-8.
+    pub bytes: &'a [u8],
+}
+
+/// Texts that are being collected.
+#[derive(Clone, Debug)]
+pub(crate) struct TextBuffer {
     offsets: Vec<i32>,
     bytes: Vec<u8>,
 }
 
-impl Columns {
-    fn for_rows(rows: usize) -> Self {
-        Self {
-            operations: Vec::with_capacity(rows),
-            patterns: Vec::with_capacity(rows),
-            keys: Vec::with_capacity(rows),
-            states: Vec::with_capacity(rows),
-            registers: Vec::with_capacity(rows),
-            starts: Vec::with_capacity(rows),
-            ends: Vec::with_capacity(rows),
-            untils: Vec::with_capacity(rows),
-            first: Ids::for_rows(rows, 12),
-            last: Ids::for_rows(rows, 12),
-        }
-    }
+/// The buffers of all columns: `op pattern key start end until state first last registers bindings`, and `match` with
+/// ids. A punctuation has only `op`, `pattern` and, as `end`, its time.
+#[derive(Debug)]
+pub struct ChangeColumns {
+    rows: usize,
+    patterns: Arc<Patterns>,
+    /// Column after column; then zeros, the offsets of texts that are all null.
+    indices: Vec<i32>,
+    /// Column after column.
+    times: Vec<i64>,
+    /// Bits of rows: those that are no punctuation, those that have an end of life, and none.
+    bits: Vec<u8>,
+    punctuations: usize,
+    without_until: usize,
+    keys: TextBuffer,
+    states: TextBuffer,
+    registers: TextBuffer,
+    first: TextBuffer,
+    last: TextBuffer,
+    matches: Option<TextBuffer>,
 }
 
 impl ChangeTable {
-    /// The changes as columns `op pattern key start end until state first last registers bindings`, and `match` with
-    /// ids. A punctuation has only `op`, `pattern` and, as `end`, its time.
+    /// The changes as columns.
     ///
     /// # Errors
     /// If the texts of a column would take more than 2 GB.
-    pub fn to_record_batch(&self, with_ids: bool) -> Result<RecordBatch, String> {
-        let matches = self.nulls(|row| row.kind != ChangeKind::Punctuation);
-        let alive = self.nulls(|row| row.has_until);
+    pub fn to_columns(&self, with_ids: bool) -> Result<ChangeColumns, String> {
+        let rows = self.rows.len();
         let (states, state_of) = self.states();
         let (registers, registers_of) = self.registers();
-        let columns = self.columns(&state_of, &registers_of);
-        let kinds = [ChangeKind::Retract, ChangeKind::Insert, ChangeKind::Punctuation];
-        let operations = StringArray::from_iter_values(kinds.iter().map(|kind| kind.name()));
-        let patterns = StringArray::from_iter_values(self.patterns.iter().map(|pattern| &*pattern.name));
-        let keys = StringArray::from_iter_values(self.keys.iter().map(|key| &**key));
-        let mut named: Vec<(&str, ArrayRef)> = vec![
-            ("op", dictionary(columns.operations, None, operations)?),
-            ("pattern", dictionary(columns.patterns, None, patterns)?),
-            ("key", dictionary(columns.keys, matches.clone(), keys)?),
-            ("start", times(columns.starts, matches.clone())),
-            ("end", times(columns.ends, None)),
-            ("until", times(columns.untils, alive)),
-            ("state", dictionary(columns.states, matches.clone(), states)?),
-            ("first", columns.first.texts(matches.clone())?),
-            ("last", columns.last.texts(matches.clone())?),
-            ("registers", dictionary(columns.registers, matches.clone(), registers)?),
-            ("bindings", Arc::new(StringArray::new_null(self.rows.len()))),
-        ];
-        if with_ids {
-            named.push(("match", self.match_ids().texts(matches)?));
+        let mut keys = TextBuffer::for_texts(self.keys.len(), 16);
+        self.keys.iter().for_each(|key| keys.push(key.as_bytes()));
+        let mut columns = ChangeColumns {
+            rows,
+            patterns: self.patterns.clone(),
+            indices: vec![0; rows * INDICES + rows + 1],
+            times: vec![0; rows * TIMES],
+            bits: vec![0; rows.div_ceil(8) * 3],
+            punctuations: 0,
+            without_until: 0,
+            keys,
+            states,
+            registers,
+            first: TextBuffer::for_texts(rows, 12),
+            last: TextBuffer::for_texts(rows, 12),
+            matches: with_ids.then(|| self.match_ids()),
+        };
+        columns.fill(&self.rows, &self.sources(), &state_of, &registers_of);
+        let nothing_to_name = self.keys.is_empty() || self.outcomes.is_empty() || self.patterns.is_empty();
+        if nothing_to_name && columns.punctuations < rows {
+            return Err("a match without a key or an outcome".into());
         }
-        let named = named.into_iter().map(|(name, array)| (name, array, true));
-        RecordBatch::try_from_iter_with_nullable(named).map_err(|error| error.to_string())
-    }
-
-    /// Which rows have a value; `None`: all.
-    fn nulls(&self, valid: impl Fn(&ChangeRow) -> bool) -> Option<NullBuffer> {
-        if self.rows.iter().all(&valid) {
-            return None;
+        if columns.texts().any(|texts| i32::try_from(texts.bytes.len()).is_err()) {
+            return Err("more than 2 GB of texts in one answer; feed smaller batches".into());
         }
-        Some(self.rows.iter().map(valid).collect())
-    }
-
-    fn columns(&self, state_of: &[i32], registers_of: &[i32]) -> Columns {
-        let sources = self.sources();
-        let mut columns = Columns::for_rows(self.rows.len());
-        let (mut first, mut last) = (Positions::default(), Positions::default());
-        for rows in self.rows.chunks(ROWS_AT_ONCE) {
-            let of_outcome = |numbers: &[i32], row: &ChangeRow| numbers.get(row.outcome as usize).copied().unwrap_or(0);
-            columns.operations.extend(rows.iter().map(|row| row.kind as i32));
-            columns
-                .patterns
-                .extend(rows.iter().map(|row| row.pattern.cast_signed()));
-            columns.keys.extend(rows.iter().map(|row| row.key.cast_signed()));
-            columns.states.extend(rows.iter().map(|row| of_outcome(state_of, row)));
-            columns
-                .registers
-                .extend(rows.iter().map(|row| of_outcome(registers_of, row)));
-            columns.starts.extend(rows.iter().map(|row| row.start));
-            columns.ends.extend(rows.iter().map(|row| row.end));
-            columns.untils.extend(rows.iter().map(|row| row.until));
-            columns
-                .first
-                .extend(rows, |row, bytes| sources.write_id(row.first, &mut first, bytes));
-            columns
-                .last
-                .extend(rows, |row, bytes| sources.write_id(row.last, &mut last, bytes));
-        }
-        columns
+        Ok(columns)
     }
 
     /// The distinct states, and the number of each outcome's.
-    fn states(&self) -> (StringArray, Vec<i32>) {
-        let mut known: HashMap<&str, i32, FixedState> = HashMap::default();
-        let mut distinct: Vec<&str> = Vec::new();
-        let numbers = self.outcomes.iter().map(|outcome| {
-            *known
-                .entry(&outcome.state)
-                .or_insert_with(|| next_number(&mut distinct, &outcome.state))
-        });
-        let numbers = numbers.collect();
-        (StringArray::from_iter_values(distinct), numbers)
+    fn states(&self) -> (TextBuffer, Vec<i32>) {
+        numbered(&self.outcomes, |outcome| outcome.state.as_bytes())
     }
 
     /// The distinct texts of registers, and the number of each outcome's.
-    fn registers(&self) -> (StringArray, Vec<i32>) {
-        let mut known: HashMap<Vec<u8>, i32, FixedState> = HashMap::default();
-        let mut distinct: Vec<String> = Vec::new();
-        let mut numbers = Vec::with_capacity(self.outcomes.len());
-        let mut text = Vec::new();
+    fn registers(&self) -> (TextBuffer, Vec<i32>) {
+        let mut all = TextBuffer::for_texts(self.outcomes.len(), 32);
         for outcome in &self.outcomes {
-            text.clear();
-            self.write_registers(outcome, &mut text);
-            let number = known.get(&text).copied().unwrap_or_else(|| {
-                let number = next_number(&mut distinct, String::from_utf8_lossy(&text).into_owned());
-                known.insert(text.clone(), number);
-                number
-            });
-            numbers.push(number);
+            all.push_with(|bytes| self.write_registers(outcome, bytes));
         }
-        (StringArray::from_iter_values(distinct), numbers)
+        if self.outcomes.len() < 2 {
+            return (all, vec![0; self.outcomes.len()]);
+        }
+        let ends = all.offsets.windows(2);
+        let texts: Vec<&[u8]> = ends.map(|ends| &all.bytes[place(ends[0])..place(ends[1])]).collect();
+        numbered(&texts, |text| text)
     }
 
-    fn match_ids(&self) -> Ids {
+    fn match_ids(&self) -> TextBuffer {
         let sources = self.sources();
-        let mut ids = Ids::for_rows(self.rows.len(), 32);
+        let mut ids = TextBuffer::for_texts(self.rows.len(), 32);
         let mut buffer = Vec::with_capacity(128);
         ids.extend(&self.rows, |row, bytes| {
             write_hex(bytes, sources.match_id(row, &mut buffer));
@@ -169,53 +174,192 @@ impl ChangeTable {
     }
 }
 
-impl Ids {
-    fn for_rows(rows: usize, bytes_each: usize) -> Self {
-        let mut offsets = Vec::with_capacity(rows + 1);
-        offsets.push(0);
-        Self {
-            offsets,
-            bytes: Vec::with_capacity(rows * bytes_each),
+impl ChangeColumns {
+    /// The number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The columns, in the order of [`COLUMNS`].
+    pub fn columns(&self) -> impl Iterator<Item = Column<'_>> {
+        let of_matches = |values| self.column(0, self.punctuations, values);
+        let always = |values| self.column(0, 0, values);
+        let dictionary = |number, texts| Values::Dictionary(self.indices_of(number), texts);
+        let nothing = Texts {
+            offsets: &self.indices[self.rows * INDICES..],
+            bytes: &[],
+        };
+        let fixed = [
+            always(dictionary(0, OPERATIONS)),
+            always(dictionary(1, self.patterns.names())),
+            of_matches(dictionary(2, self.keys.texts())),
+            of_matches(Values::Times(self.times_of(0))),
+            always(Values::Times(self.times_of(1))),
+            self.column(1, self.without_until, Values::Times(self.times_of(2))),
+            of_matches(dictionary(3, self.states.texts())),
+            of_matches(Values::Texts(self.first.texts())),
+            of_matches(Values::Texts(self.last.texts())),
+            of_matches(dictionary(4, self.registers.texts())),
+            self.column(2, self.rows, Values::Texts(nothing)),
+        ];
+        let ids = self
+            .matches
+            .iter()
+            .map(move |ids| of_matches(Values::Texts(ids.texts())));
+        fixed.into_iter().chain(ids)
+    }
+
+    fn column<'a>(&'a self, bits: usize, null_count: usize, values: Values<'a>) -> Column<'a> {
+        let bytes = self.rows.div_ceil(8);
+        Column {
+            validity: (null_count > 0).then(|| &self.bits[bits * bytes..(bits + 1) * bytes]),
+            null_count,
+            values,
         }
     }
 
+    fn indices_of(&self, number: usize) -> &[i32] {
+        &self.indices[number * self.rows..(number + 1) * self.rows]
+    }
+
+    fn times_of(&self, number: usize) -> &[i64] {
+        &self.times[number * self.rows..(number + 1) * self.rows]
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &TextBuffer> {
+        let some = [&self.keys, &self.states, &self.registers, &self.first, &self.last];
+        some.into_iter().chain(&self.matches)
+    }
+
+    fn fill(&mut self, rows: &[ChangeRow], sources: &Sources<'_>, state_of: &[i32], registers_of: &[i32]) {
+        let (mut first, mut last) = (Positions::default(), Positions::default());
+        let of_outcome = |numbers: &[i32], row: &ChangeRow| numbers.get(row.outcome as usize).copied().unwrap_or(0);
+        let count = rows.len();
+        let (patterns, keys) = (self.patterns.len(), self.keys.offsets.len() - 1);
+        for (chunk, rows) in rows.chunks(ROWS_AT_ONCE).enumerate() {
+            let from = chunk * ROWS_AT_ONCE;
+            let (indices, times) = (&mut self.indices[from..], &mut self.times[from..]);
+            put(indices, rows, |row| row.kind as i32);
+            put(&mut indices[count..], rows, |row| below(row.pattern, patterns));
+            put(&mut indices[2 * count..], rows, |row| below(row.key, keys));
+            put(&mut indices[3 * count..], rows, |row| of_outcome(state_of, row));
+            put(&mut indices[4 * count..], rows, |row| of_outcome(registers_of, row));
+            put(times, rows, |row| row.start);
+            put(&mut times[count..], rows, |row| row.end);
+            put(&mut times[2 * count..], rows, |row| row.until);
+            self.fill_bits(rows, from / 8);
+            self.first
+                .extend(rows, |row, bytes| sources.write_id(row.first, &mut first, bytes));
+            self.last
+                .extend(rows, |row, bytes| sources.write_id(row.last, &mut last, bytes));
+        }
+    }
+
+    /// The bits of a chunk, from this byte on.
+    fn fill_bits(&mut self, rows: &[ChangeRow], from: usize) {
+        let (matches, untils) = self.bits.split_at_mut(self.rows.div_ceil(8));
+        for (place, rows) in rows.chunks(8).enumerate() {
+            let (mut match_bits, mut until_bits) = (0, 0);
+            for (bit, row) in rows.iter().enumerate() {
+                match_bits |= u8::from(row.kind != ChangeKind::Punctuation) << bit;
+                until_bits |= u8::from(row.has_until) << bit;
+            }
+            (matches[from + place], untils[from + place]) = (match_bits, until_bits);
+            self.punctuations += rows.len() - match_bits.count_ones() as usize;
+            self.without_until += rows.len() - until_bits.count_ones() as usize;
+        }
+    }
+}
+
+/// The names of [`ChangeKind`] in its order.
+const OPERATIONS: Texts<'static> = Texts {
+    offsets: &[0, 7, 13, 24],
+    bytes: b"retractinsertpunctuation",
+};
+
+impl TextBuffer {
+    pub(crate) fn for_texts(count: usize, bytes_each: usize) -> Self {
+        let mut offsets = Vec::with_capacity(count + 1);
+        offsets.push(0);
+        Self {
+            offsets,
+            bytes: Vec::with_capacity(count * bytes_each),
+        }
+    }
+
+    pub(crate) fn push(&mut self, text: &[u8]) {
+        self.push_with(|bytes| bytes.extend_from_slice(text));
+    }
+
+    fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.bytes);
+        self.offsets.push(offset(self.bytes.len()));
+    }
+
     /// Adds the ids of rows; a punctuation has none.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // seen by the length of all, at the end
     fn extend(&mut self, rows: &[ChangeRow], mut write: impl FnMut(&ChangeRow, &mut Vec<u8>)) {
         self.offsets.extend(rows.iter().map(|row| {
             if row.kind != ChangeKind::Punctuation {
                 write(row, &mut self.bytes);
             }
-            self.bytes.len() as i32
+            offset(self.bytes.len())
         }));
     }
 
-    fn texts(self, nulls: Option<NullBuffer>) -> Result<ArrayRef, String> {
-        if i32::try_from(self.bytes.len()).is_err() {
-            return Err("more than 2 GB of ids in one answer; feed smaller batches".into());
+    pub(crate) fn texts(&self) -> Texts<'_> {
+        Texts {
+            offsets: &self.offsets,
+            bytes: &self.bytes,
         }
-        let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
-        let texts = StringArray::try_new(offsets, Buffer::from_vec(self.bytes), nulls);
-        Ok(Arc::new(texts.map_err(|error| error.to_string())?))
     }
 }
 
-fn times(times: Vec<i64>, nulls: Option<NullBuffer>) -> ArrayRef {
-    Arc::new(Int64Array::new(times.into(), nulls))
+/// The distinct texts of items in order of appearance, and the number of each item's.
+fn numbered<T>(items: &[T], text_of: impl Fn(&T) -> &[u8]) -> (TextBuffer, Vec<i32>) {
+    let mut distinct = TextBuffer::for_texts(1, 32);
+    let mut known: HashMap<&[u8], i32, FixedState> = HashMap::default();
+    let mut numbers: Vec<i32> = Vec::with_capacity(items.len());
+    let mut last: Option<&[u8]> = None;
+    for item in items {
+        let text = text_of(item);
+        // Most tables have one state.
+        let number = match (last, numbers.last()) {
+            (Some(last), Some(number)) if last == text => *number,
+            _ => *known.entry(text).or_insert_with(|| {
+                distinct.push(text);
+                offset(distinct.offsets.len()) - 2
+            }),
+        };
+        last = Some(text);
+        numbers.push(number);
+    }
+    (distinct, numbers)
 }
 
-/// The constructors check that every index that is not null lies within the values.
-fn dictionary(indices: Vec<i32>, nulls: Option<NullBuffer>, values: StringArray) -> Result<ArrayRef, String> {
-    let told = |error: ArrowError| error.to_string();
-    let indices = PrimitiveArray::<Int32Type>::try_new(indices.into(), nulls).map_err(told)?;
-    Ok(Arc::new(
-        DictionaryArray::try_new(indices, Arc::new(values)).map_err(told)?,
-    ))
+/// Writes a cell for each row.
+fn put<T>(cells: &mut [T], rows: &[ChangeRow], value: impl Fn(&ChangeRow) -> T) {
+    for (cell, row) in cells.iter_mut().zip(rows) {
+        *cell = value(row);
+    }
 }
 
-/// Adds an item that was not there yet.
-#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // far more outcomes than memory holds
-fn next_number<T>(items: &mut Vec<T>, item: T) -> i32 {
-    items.push(item);
-    (items.len() - 1) as i32
+/// The place of a text. The key of a punctuation is a partition: who reads the column must not be led beyond its end.
+#[inline]
+fn below(place: u32, count: usize) -> i32 {
+    if (place as usize) < count {
+        place.cast_signed()
+    } else {
+        0
+    }
+}
+
+/// A length as an offset; one beyond 2 GB is seen by the length of all, at the end.
+#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
+fn offset(length: usize) -> i32 {
+    length as i32
+}
+
+fn place(offset: i32) -> usize {
+    usize::try_from(offset).unwrap_or(0)
 }

@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use blake2::digest::consts::U16;
 use blake2::{Blake2b, Digest};
 use foldhash::fast::FixedState;
 
+use crate::change_arrow::{TextBuffer, Texts};
 use crate::event::Id;
 use crate::json_text::{Positions, write_int, write_position, write_text, write_value};
 use crate::value::Value;
@@ -112,6 +114,37 @@ pub struct PatternFace {
     pub registers: Arc<[Arc<str>]>,
 }
 
+/// The patterns of an engine in order of names.
+#[derive(Debug)]
+pub struct Patterns {
+    faces: Vec<PatternFace>,
+    names: TextBuffer,
+}
+
+impl Patterns {
+    /// All names, one behind the other.
+    pub(crate) fn names(&self) -> Texts<'_> {
+        self.names.texts()
+    }
+}
+
+impl FromIterator<PatternFace> for Patterns {
+    fn from_iter<T: IntoIterator<Item = PatternFace>>(faces: T) -> Self {
+        let faces: Vec<PatternFace> = faces.into_iter().collect();
+        let mut names = TextBuffer::for_texts(faces.len(), 16);
+        faces.iter().for_each(|face| names.push(face.name.as_bytes()));
+        Self { faces, names }
+    }
+}
+
+impl Deref for Patterns {
+    type Target = [PatternFace];
+
+    fn deref(&self) -> &[PatternFace] {
+        &self.faces
+    }
+}
+
 /// How a match of a pattern ended. Equal outcomes may stand in a table more than once.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -129,7 +162,7 @@ pub struct ChangeTable {
     /// The changes.
     pub rows: Vec<ChangeRow>,
     /// The patterns in order of names.
-    pub patterns: Arc<[PatternFace]>,
+    pub patterns: Arc<Patterns>,
     /// The keys, each once.
     pub keys: Vec<Arc<str>>,
     /// The outcomes.
@@ -141,7 +174,7 @@ pub struct ChangeTable {
 impl ChangeTable {
     /// A table without changes.
     #[must_use]
-    pub fn new(patterns: Arc<[PatternFace]>) -> Self {
+    pub fn new(patterns: Arc<Patterns>) -> Self {
         Self {
             rows: Vec::new(),
             patterns,

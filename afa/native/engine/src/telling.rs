@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 
-use crate::change_table::{ChangeKind, ChangeRow, IdSlot, Outcome, PatternFace};
+use crate::change_table::{ChangeKind, ChangeRow, IdSlot, Outcome, PatternFace, Patterns};
 use crate::engine::Engine;
 use crate::event::{Id, IdRef};
 use crate::found::Found;
@@ -16,12 +16,12 @@ use crate::value::Value;
 
 /// What patterns are called.
 #[must_use]
-pub fn faces(programs: &[Program]) -> Arc<[PatternFace]> {
+pub fn faces(programs: &[Program]) -> Arc<Patterns> {
     let face = |program: &Program| PatternFace {
         name: program.name.clone(),
         registers: program.registers.iter().map(|register| register.name.clone()).collect(),
     };
-    programs.iter().map(face).collect()
+    Arc::new(programs.iter().map(face).collect())
 }
 
 /// What of a table is known already.

@@ -2,24 +2,24 @@
 
 use std::sync::Arc;
 
+use afa_engine::change_arrow::{COLUMNS, Texts, Values};
 use afa_engine::change_table::{ChangeKind, ChangeRow, ChangeTable, Outcome, PatternFace};
 use afa_engine::event::{Data, Id};
 use afa_engine::json;
 use afa_engine::value::Value;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
 use arrow_schema::DataType;
 
 fn table(name: &str, registers: &[&str]) -> ChangeTable {
     let registers = registers.iter().map(|name| Arc::from(*name)).collect();
-    ChangeTable::new(
-        [PatternFace {
-            name: name.into(),
-            registers,
-        }]
-        .into(),
-    )
+    let face = PatternFace {
+        name: name.into(),
+        registers,
+    };
+    ChangeTable::new(Arc::new([face].into_iter().collect()))
 }
 
 fn outcome(state: &str, registers: &[Value]) -> Outcome {
@@ -226,6 +226,30 @@ fn a_group_is_sorted_and_what_came_before_stays() {
     table.sort_group(99);
 }
 
+fn record_batch(table: &ChangeTable, with_ids: bool) -> RecordBatch {
+    let columns = table.to_columns(with_ids).unwrap();
+    let texts = |texts: Texts<'_>, nulls| {
+        let offsets = OffsetBuffer::new(texts.offsets.to_vec().into());
+        StringArray::new(offsets, texts.bytes.to_vec().into(), nulls)
+    };
+    let named = columns.columns().zip(COLUMNS).map(|(column, (name, _))| {
+        let nulls = column
+            .validity
+            .map(|bits| NullBuffer::from(BooleanBuffer::new(bits.to_vec().into(), 0, columns.rows())));
+        assert_eq!(nulls.as_ref().map_or(0, NullBuffer::null_count), column.null_count);
+        let array: ArrayRef = match column.values {
+            Values::Times(times) => Arc::new(Int64Array::new(times.to_vec().into(), nulls)),
+            Values::Texts(all) => Arc::new(texts(all, nulls)),
+            Values::Dictionary(indices, all) => {
+                let indices = Int32Array::new(indices.to_vec().into(), nulls);
+                Arc::new(DictionaryArray::new(indices, Arc::new(texts(all, None))))
+            }
+        };
+        (name, array, true)
+    });
+    RecordBatch::try_from_iter_with_nullable(named).unwrap()
+}
+
 fn texts(batch: &RecordBatch, name: &str) -> Vec<Option<String>> {
     let column = batch.column_by_name(name).unwrap();
     if *column.data_type() == DataType::Utf8 {
@@ -258,7 +282,7 @@ fn columns_say_the_same_as_rows() {
     push(&mut table, ChangeKind::Retract, (1, 2), "000000000001", "000000000002");
     table.rows[1].has_until = false;
     table.rows.push(ChangeRow::punctuation(0, 77, 5000, 1));
-    let batch = table.to_record_batch(true).unwrap();
+    let batch = record_batch(&table, true);
     let some = |text: &str| Some(text.to_owned());
     assert_eq!(
         texts(&batch, "op"),
@@ -288,10 +312,7 @@ fn columns_say_the_same_as_rows() {
 
 #[test]
 fn an_empty_table_has_the_same_columns() {
-    let (full, empty) = (
-        example().to_record_batch(false).unwrap(),
-        table("q1", &[]).to_record_batch(false).unwrap(),
-    );
+    let (full, empty) = (record_batch(&example(), false), record_batch(&table("q1", &[]), false));
     assert_eq!(empty.num_rows(), 0);
     assert_eq!(empty.schema(), full.schema());
     let names = [
@@ -315,6 +336,49 @@ fn an_empty_table_has_the_same_columns() {
             .collect::<Vec<_>>(),
         names
     );
+}
+
+#[test]
+fn many_rows_of_every_kind() {
+    let mut table = example();
+    let outcomes = ["q3", "q4", "q3"].map(|state| outcome(state, &[Value::Int(1), Value::Unknown]));
+    table.outcomes.extend(outcomes);
+    let row = table.rows.pop().unwrap();
+    for number in 0..1000_u32 {
+        if number % 7 == 3 {
+            table
+                .rows
+                .push(ChangeRow::punctuation(0, number, number.into(), number));
+            continue;
+        }
+        let (first, last) = (
+            table.push_id(&Id::Number(u64::from(number) * 997)),
+            table.push_id(&Id::Text(format!("é{number}").into())),
+        );
+        table.rows.push(ChangeRow {
+            outcome: number % 4,
+            has_until: number % 3 > 0,
+            first,
+            last,
+            start: number.into(),
+            ..row
+        });
+    }
+    let batch = record_batch(&table, true);
+    for (name, of_row) in [("first", 0), ("last", 1), ("state", 2)] {
+        let expected = table.rows.iter().map(|row| {
+            (row.kind != ChangeKind::Punctuation).then(|| match of_row {
+                0 => table.id_text(row.first).into_owned(),
+                1 => table.id_text(row.last).into_owned(),
+                _ => table.outcomes[row.outcome as usize].state.to_string(),
+            })
+        });
+        assert_eq!(texts(&batch, name), expected.collect::<Vec<_>>());
+    }
+    let untils = table.rows.iter().map(|row| row.has_until.then_some(row.until));
+    assert_eq!(numbers(&batch, "until"), untils.collect::<Vec<_>>());
+    let states = batch.column_by_name("state").unwrap().as_dictionary::<Int32Type>();
+    assert_eq!(states.values().len(), 2, "no text twice");
 }
 
 /// Not a test: `cargo test --release -p afa-engine --test change_table -- --ignored --nocapture`.
@@ -345,10 +409,10 @@ fn speed() {
         }
     });
     time("columns", &mut || {
-        std::hint::black_box(table.to_record_batch(false).unwrap());
+        std::hint::black_box(table.to_columns(false).unwrap());
     });
     time("columns with ids", &mut || {
-        std::hint::black_box(table.to_record_batch(true).unwrap());
+        std::hint::black_box(table.to_columns(true).unwrap());
     });
     time("json", &mut || {
         let mut out = Vec::new();

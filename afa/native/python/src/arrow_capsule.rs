@@ -1,21 +1,28 @@
-//! Record batches from and to any Python library, through the Arrow `PyCapsule` interface and without a copy.
+//! Record batches from any Python library and to pyarrow, through the Arrow C data interface and without a copy.
 //!
 //! The one module of this project with unsafe code: the interface hands over C structures behind bare pointers. What
 //! a pointer leads to has to be believed; everything that the structures say is checked before it is relied upon:
 //! counts of buffers and children, lengths, offsets, dictionary indices, UTF-8.
+
+mod export;
 
 use std::ffi::CStr;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use afa_engine::arrow_check::check;
-use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type, to_ffi};
-use arrow_array::{Array, ArrayRef, NullArray, RecordBatch, RecordBatchOptions, StructArray, make_array};
+use afa_engine::arrow_rows::ArrowRows;
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
+use arrow_array::{ArrayRef, NullArray, make_array};
 use arrow_data::{ArrayData, layout};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::DataType;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyTuple};
+use pyo3::types::PyCapsule;
+
+use crate::pyarrow::Pyarrow;
+
+pub(crate) use export::to_pyarrow;
 
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
@@ -24,50 +31,78 @@ const MAX_DEPTH: usize = 64;
 /// Lengths and offsets up to here can be added and multiplied without a care.
 const MAX_LENGTH: usize = 1 << 40;
 
+/// The schema of the last batch from pyarrow, and what it says: most batches have that of the batch before.
+pub(crate) struct KnownSchema {
+    schema: Py<PyAny>,
+    data_type: DataType,
+}
+
 /// The record batch that an object hands out; its memory stays where it is, and the object's own.
 ///
 /// # Errors
-/// If the object is no record batch, or one that breaks the rules of Arrow.
-pub(crate) fn import_batch(object: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
-    let (schema, array) = capsules(object)?;
+/// If the object is no record batch, or one that breaks the rules of Arrow or lacks a column.
+pub(crate) fn import_batch(object: &Bound<'_, PyAny>, known: &mut Option<KnownSchema>) -> PyResult<ArrowRows> {
     // The Arrow crate asserts what it cannot report.
-    let import = || import_capsules(&schema, &array);
+    let import = || {
+        let (array, data_type) = if Pyarrow::made(object) {
+            from_pyarrow(object, known)?
+        } else {
+            from_capsules(object)?
+        };
+        rows_of(array, data_type).map_err(PyValueError::new_err)
+    };
     let imported = std::panic::catch_unwind(std::panic::AssertUnwindSafe(import));
     imported.unwrap_or_else(|_| Err(PyValueError::new_err("a malformed Arrow record batch")))
 }
 
-fn import_capsules(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>) -> PyResult<RecordBatch> {
-    let schema = pointer::<FFI_ArrowSchema>(schema, SCHEMA)?;
+/// From a `pyarrow.RecordBatch`, which fills structures of ours: two capsules less, and a schema only if it is new.
+fn from_pyarrow(batch: &Bound<'_, PyAny>, known: &mut Option<KnownSchema>) -> PyResult<(FFI_ArrowArray, DataType)> {
+    let py = batch.py();
+    let export = pyo3::intern!(py, "_export_to_c");
+    let schema = batch.getattr(pyo3::intern!(py, "schema"))?;
+    let mut array = FFI_ArrowArray::empty();
+    let address = (&raw mut array).expose_provenance();
+    if let Some(known) = known {
+        let equal = known
+            .schema
+            .bind(py)
+            .call_method1(pyo3::intern!(py, "equals"), (&schema,))?;
+        if equal.is_truthy()? {
+            batch.call_method1(export, (address,))?;
+            return Ok((array, known.data_type.clone()));
+        }
+    }
+    let mut structure = FFI_ArrowSchema::empty();
+    batch.call_method1(export, (address, (&raw mut structure).expose_provenance()))?;
+    let data_type = read_type(&structure).map_err(PyValueError::new_err)?;
+    *known = Some(KnownSchema {
+        schema: schema.unbind(),
+        data_type: data_type.clone(),
+    });
+    Ok((array, data_type))
+}
+
+fn from_capsules(object: &Bound<'_, PyAny>) -> PyResult<(FFI_ArrowArray, DataType)> {
+    let (schema, array) = capsules(object)?;
+    let schema = pointer::<FFI_ArrowSchema>(&schema, SCHEMA)?;
     // SAFETY: the capsule has the name that the interface reserves for a pointer to an `ArrowSchema`, which lives as
     // long as the capsule; nobody writes to it while this thread is attached to the interpreter.
     let data_type = read_type(unsafe { schema.as_ref() }).map_err(PyValueError::new_err)?;
-    let source = pointer::<FFI_ArrowArray>(array, ARRAY)?;
+    let source = pointer::<FFI_ArrowArray>(&array, ARRAY)?;
     // SAFETY: as above, for an `ArrowArray`. It is moved out, and what stays behind is marked as released, so that the
     // capsule's destructor leaves it alone.
-    let array = unsafe { FFI_ArrowArray::from_raw(source.as_ptr()) };
+    Ok((unsafe { FFI_ArrowArray::from_raw(source.as_ptr()) }, data_type))
+}
+
+fn rows_of(array: FFI_ArrowArray, data_type: DataType) -> Result<ArrowRows, String> {
     if array.is_released() {
-        return Err(PyValueError::new_err("an Arrow array that was taken already"));
+        return Err("an Arrow array that was taken already".into());
     }
-    check_shape(&array, &data_type).map_err(PyValueError::new_err)?;
+    check_shape(&array, &data_type)?;
     // SAFETY: counts, lengths and the ends of offset buffers were checked; the content of buffers is checked below,
     // before anything reads it.
     let data = unsafe { from_ffi_and_data_type(array, data_type) };
-    let data = data.map_err(|error| PyValueError::new_err(error.to_string()))?;
-    batch_of(&data).map_err(PyValueError::new_err)
-}
-
-/// The pair of capsules that `__arrow_c_array__` returns. They share the memory of the batch.
-///
-/// # Errors
-/// If the interpreter has no memory left.
-pub(crate) fn export_batch<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<'py, PyTuple>> {
-    let refused = |error: arrow_schema::ArrowError| PyValueError::new_err(error.to_string());
-    let (array, _) = to_ffi(&StructArray::from(batch.clone()).into_data()).map_err(refused)?;
-    let schema = FFI_ArrowSchema::try_from(&*batch.schema()).map_err(refused)?;
-    // A capsule that nobody consumed drops its content, which releases it.
-    let schema = PyCapsule::new_with_value(py, schema, SCHEMA)?;
-    let array = PyCapsule::new_with_value(py, array, ARRAY)?;
-    PyTuple::new(py, [schema, array])
+    checked_rows(&data.map_err(|error| error.to_string())?)
 }
 
 fn capsules<'py>(object: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
@@ -203,26 +238,21 @@ fn number_at<T: Copy>(buffer: *const u8, index: usize) -> Option<T> {
 }
 
 /// The columns of a struct, each checked in the rows it has; those that the engine reads nothing of become nulls.
-fn batch_of(data: &ArrayData) -> Result<RecordBatch, String> {
+fn checked_rows(data: &ArrayData) -> Result<ArrowRows, String> {
     if data.null_count() > 0 {
         return Err("a record batch cannot have rows that are null as a whole".into());
     }
     let (offset, length) = (data.offset(), data.len());
-    let DataType::Struct(fields) = data.data_type().clone() else {
+    let DataType::Struct(fields) = data.data_type() else {
         return Err("no record batch".into());
     };
-    let mut columns: Vec<ArrayRef> = Vec::with_capacity(fields.len());
+    let mut columns: Vec<(&str, ArrayRef)> = Vec::with_capacity(fields.len());
     for (field, child) in fields.iter().zip(data.child_data()) {
         let column = column_of(child.slice(offset, length));
-        columns.push(column.map_err(|error| format!("column `{}`: {error}", field.name()))?);
+        let column = column.map_err(|error| format!("column `{}`: {error}", field.name()))?;
+        columns.push((field.name(), column));
     }
-    let named = fields.iter().zip(&columns);
-    let fields: Vec<Field> = named
-        .map(|(field, column)| Field::new(field.name(), column.data_type().clone(), true))
-        .collect();
-    let options = RecordBatchOptions::new().with_row_count(Some(length));
-    let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options);
-    batch.map_err(|error| error.to_string())
+    ArrowRows::of_columns(columns.into_iter(), length)
 }
 
 fn column_of(data: ArrayData) -> Result<ArrayRef, String> {

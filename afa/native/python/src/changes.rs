@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-use crate::arrow_capsule::export_batch;
+use crate::arrow_capsule::to_pyarrow;
 
 /// Changes that need nothing of the engine any more.
 #[pyclass(module = "afa._native")]
@@ -96,15 +96,13 @@ impl NativeChanges {
         self.table.rows.iter().map(encode).collect()
     }
 
-    /// The changes as a pair of Arrow capsules.
-    fn arrow<'py>(&mut self, py: Python<'py>, ids: bool) -> PyResult<Bound<'py, PyTuple>> {
+    /// The changes as a `pyarrow.RecordBatch`.
+    fn arrow<'py>(&mut self, py: Python<'py>, ids: bool) -> PyResult<Bound<'py, PyAny>> {
         if ids {
             self.settle();
         }
-        let batch = py
-            .detach(|| self.table.to_record_batch(ids))
-            .map_err(PyValueError::new_err)?;
-        export_batch(py, &batch)
+        let columns = py.detach(|| self.table.to_columns(ids));
+        to_pyarrow(py, columns.map_err(PyValueError::new_err)?, ids)
     }
 }
 

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::PyDict;
 
-use crate::arrow_capsule::import_batch;
+use crate::arrow_capsule::{KnownSchema, import_batch};
 use crate::changes::NativeChanges;
 use crate::guard::{broken, guarded};
 use crate::pattern::{apply_arc, build_engine};
@@ -26,6 +26,7 @@ pub(crate) struct NativeEngine {
     engine: Engine,
     feeding: Feeding,
     batch: Option<ArrowRows>,
+    schema: Option<KnownSchema>,
     /// What a panic left behind.
     failure: Option<String>,
 }
@@ -81,6 +82,7 @@ impl NativeEngine {
             engine: engine.map_err(malformed)?,
             feeding: Feeding::new(Net::Record, false),
             batch: None,
+            schema: None,
             failure: None,
         })
     }
@@ -118,10 +120,11 @@ impl NativeEngine {
         })
     }
 
-    /// Takes up a record batch: anything with `__arrow_c_array__`.
-    fn load_arrow(&mut self, batch: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let rows = ArrowRows::new(&import_batch(batch)?).map_err(PyValueError::new_err)?;
+    /// Begins a batch with the rows of a record batch: anything with `__arrow_c_array__`. The answer is their number.
+    fn load_arrow(&mut self, batch: &Bound<'_, PyAny>, net_per_batch: bool) -> PyResult<usize> {
+        let rows = import_batch(batch, &mut self.schema)?;
         let length = rows.len();
+        self.begin(net_per_batch, false);
         self.batch = Some(rows);
         Ok(length)
     }

@@ -11,6 +11,7 @@ mod changes;
 mod door;
 mod guard;
 mod pattern;
+mod pyarrow;
 
 /// A batch makes and frees many small pieces of memory; the C library's allocator took a third of the time of a small
 /// one.

@@ -1,0 +1,233 @@
+"""Record batches in and changes out, in every shape that producers give them."""
+
+from __future__ import annotations
+
+import gc
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from afa import Engine, RecordError
+from afa.document import build_pattern
+
+pa = pytest.importorskip("pyarrow")
+
+RISES = build_pattern(
+    {
+        "pattern": "rises",
+        "within": 10,
+        "registers": {"top": 0.0, "name": "é"},
+        "start": "a",
+        "final": ["c"],
+        "arcs": [
+            {"id": "up", "from": "a", "to": "b", "when": "e.x > 1.0", "set": {"top": "e.x"}},
+            {"id": "again", "from": "b", "to": "c", "when": "e.x > r.top"},
+        ],
+    }
+)
+EVENTS = [("k1", 1, 2.0), ("k2", 1, 3.0), ("k1", 2, 2.5), ("k2", 2, 1.0), ("k1", 3, 7.0), ("k2", 4, 9.0)]
+
+
+def columns(events: list[tuple[str, int, float]] = EVENTS) -> dict[str, Any]:
+    keys, times, numbers = zip(*events, strict=True)
+    return {"key": pa.array(keys), "ts": pa.array(times, pa.int64()), "x": pa.array(numbers, pa.float64())}
+
+
+def batch_of(**changed: Any) -> Any:
+    return pa.RecordBatch.from_pydict(columns() | changed)
+
+
+def fed(batch: Any) -> list[dict[str, Any]]:
+    changes = Engine([RISES]).feed(batch)
+    assert (changes.bad, changes.late) == ([], [])
+    return changes.to_records()
+
+
+@pytest.fixture(scope="module")
+def expected() -> list[dict[str, Any]]:
+    lines = [json.dumps({"key": key, "ts": ts, "data": {"x": x}}).encode() for key, ts, x in EVENTS]
+    told = Engine([RISES]).feed(lines).to_records()
+    assert len(told) == 2
+    return told
+
+
+class Plain:
+    """A producer that is not pyarrow."""
+
+    def __init__(self, batch: Any) -> None:
+        self.batch = batch
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> Any:
+        return self.batch.__arrow_c_array__(requested_schema)
+
+
+def test_keys_of_every_type(expected: list[dict[str, Any]]) -> None:
+    keys = columns()["key"]
+    widths = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
+    shapes = [keys, keys.cast(pa.large_string()), keys.cast(pa.string_view())]
+    shapes += [keys.dictionary_encode().cast(pa.dictionary(width, pa.string())) for width in widths]
+    shapes += [keys.dictionary_encode().cast(pa.dictionary(pa.int32(), pa.large_string()))]
+    for shape in shapes:
+        for batch in (batch_of(key=shape), Plain(batch_of(key=shape))):
+            assert fed(batch) == expected, shape.type
+
+
+def test_slices(expected: list[dict[str, Any]]) -> None:
+    padded = columns([("k3", 9, 9.0)] * 3 + EVENTS + [("k3", 9, 9.0)] * 2)
+    padded["key"] = padded["key"].dictionary_encode()
+    padded["op"] = pa.array(["arc"] * 3 + [None] * len(EVENTS) + ["arc"] * 2)
+    batch = pa.RecordBatch.from_pydict(padded).slice(3, len(EVENTS))
+    assert fed(batch) == fed(Plain(batch)) == expected
+    engine = Engine([RISES])
+    parts = (engine.feed(batch.slice(place, 1)).to_records() for place in range(len(EVENTS)))
+    assert [record for part in parts for record in part] == expected
+
+
+def test_nulls_in_keys_and_operations(expected: list[dict[str, Any]]) -> None:
+    events = [EVENTS[0], ("k1", -5, 0.0), *EVENTS[1:]]
+    keys = pa.DictionaryArray.from_arrays(pa.array([0, None, 1, 0, 1, 0, 1], pa.int32()), ["k1", "k2"])
+    operations = pa.array([None, "punctuation", "insert", None, None, None, None])
+    batch = pa.RecordBatch.from_pydict(columns(events) | {"key": keys, "op": operations})
+    told = [record for record in fed(batch) if record["op"] != "punctuation"]
+    spans = [(record["key"], record["start"], record["end"]) for record in told]
+    assert spans == [(record["key"], record["start"], record["end"]) for record in expected]
+
+
+def test_an_index_beyond_the_dictionary_hidden_by_a_null() -> None:
+    indices = pa.Array.from_buffers(pa.int32(), 2, [pa.py_buffer(b"\x01"), pa.array([0, 99], pa.int32()).buffers()[1]])
+    keys = pa.DictionaryArray.from_arrays(indices, ["k1"], safe=False)
+    batch = pa.RecordBatch.from_pydict({"key": keys, "ts": pa.array([1, 2]), "op": pa.array([None, "punctuation"])})
+    for shape in (batch, Plain(batch)):
+        changes = Engine([RISES]).feed(shape)
+        assert changes.bad == []
+
+
+def broken_batches() -> dict[str, Any]:
+    beyond = pa.DictionaryArray.from_arrays(pa.array([0, 7], pa.int32()), ["k1"], safe=False)
+    negative = pa.DictionaryArray.from_arrays(pa.array([0, -1], pa.int32()), ["k1"], safe=False)
+    offsets = pa.array([0, 9, 2], pa.int32()).buffers()[1]
+    descending = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"abcdefghi")])
+    offsets = pa.array([0, 1, 2], pa.int32()).buffers()[1]
+    no_text = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"\xff\xfe")])
+    columns_of_keys = {"beyond": beyond, "negative": negative, "descending": descending, "no text": no_text}
+    batches = {
+        name: pa.RecordBatch.from_arrays([keys, pa.array([1, 2])], ["key", "ts"])
+        for name, keys in columns_of_keys.items()
+    }
+    return batches | {
+        "no key": pa.RecordBatch.from_pydict({"ts": pa.array([1])}),
+        "two keys": pa.RecordBatch.from_arrays([pa.array(["k"]), pa.array(["k"]), pa.array([1])], ["key", "key", "ts"]),
+        "time": pa.RecordBatch.from_pydict({"key": ["k"], "ts": pa.array([1.5])}),
+    }
+
+
+@pytest.mark.parametrize("name", broken_batches())
+def test_broken_batches(name: str, expected: list[dict[str, Any]]) -> None:
+    engine = Engine([RISES])
+    for batch in (broken_batches()[name], Plain(broken_batches()[name])):
+        with pytest.raises(RecordError):
+            engine.feed(batch)
+    assert engine.feed(batch_of()).to_records() == expected, "nothing of them has been counted"
+
+
+def test_capsules_that_were_taken_already() -> None:
+    pair = batch_of().__arrow_c_array__()
+
+    class Twice:
+        def __arrow_c_array__(self, requested_schema: object = None) -> Any:
+            return pair
+
+    engine = Engine([RISES])
+    engine.feed(Twice())
+    with pytest.raises(RecordError, match="taken already"):
+        engine.feed(Twice())
+
+
+@pytest.mark.parametrize("answer", [None, (1, 2), (None, None)])
+def test_no_capsules(answer: Any) -> None:
+    class Liar:
+        num_rows = 1
+
+        def __arrow_c_array__(self, requested_schema: object = None) -> Any:
+            return answer
+
+    with pytest.raises(RecordError):
+        Engine([RISES]).feed(Liar())
+
+
+def test_schemas_by_turns(expected: list[dict[str, Any]]) -> None:
+    """What is known of the schema before must not be taken for the next one's."""
+    engine = Engine([RISES])
+    narrow = batch_of(x=columns()["x"].cast(pa.float32()), y=pa.array(["text"] * len(EVENTS)))
+    other = pa.RecordBatch.from_pydict(dict(reversed(columns().items())))
+    for batch in (batch_of(), narrow, other, batch_of(), other):
+        told = engine.feed(batch)
+        assert told.bad == []
+    assert fed(narrow) == fed(other) == expected
+
+
+def test_metadata_is_no_other_schema(expected: list[dict[str, Any]]) -> None:
+    engine = Engine([RISES])
+    assert engine.feed(batch_of().replace_schema_metadata({"a": "b"})).to_records() == expected
+
+
+@pytest.mark.parametrize("ids", [False, True])
+def test_columns_say_what_records_say(ids: bool) -> None:
+    engine = Engine([RISES])
+    changes = engine.feed(batch_of())
+    for told in (changes, engine.punctuate(3), engine.feed(batch_of().slice(0, 0))):
+        batch = told.to_arrow(ids=ids)
+        batch.validate(full=True)
+        assert batch.schema.names[-1] == ("match" if ids else "bindings")
+        rows = batch.to_pylist()
+        assert len(rows) == len(told)
+        for row, record in zip(rows, told.to_records(), strict=True):
+            assert row["op"] == record["op"]
+            assert row["pattern"] == record["pattern"]
+            if record["op"] == "punctuation":
+                assert row["end"] == record["ts"]
+                assert [name for name, value in row.items() if value is not None] == ["op", "pattern", "end"]
+                continue
+            for name in ("key", "start", "end", "until", "state"):
+                assert row[name] == record[name]
+            assert {"first": row["first"], "last": row["last"]} == record["events"]
+            assert json.loads(row["registers"]) == record["registers"]
+            assert not ids or row["match"] == record["match"]
+
+
+def test_the_reference_has_the_same_columns() -> None:
+    batches = [Engine([RISES], engine).feed(batch_of()).to_arrow(ids=True) for engine in ("native", "reference")]  # type: ignore[arg-type]
+    assert batches[0].to_pylist() == batches[1].to_pylist()
+    assert batches[0].schema.names == batches[1].schema.names
+
+
+def test_a_column_outlives_its_batch() -> None:
+    for name in ("key", "first", "start", "bindings"):
+        batch = Engine([RISES]).feed(batch_of()).to_arrow()
+        before, column = batch.column(name).to_pylist(), batch.column(name)
+        del batch
+        gc.collect()
+        assert column.to_pylist() == before
+
+
+def test_memory_is_given_back() -> None:
+    before = pa.total_allocated_bytes()
+    for shape in (batch_of(), Plain(batch_of())) * 50:
+        Engine([RISES]).feed(shape).to_arrow()
+    del shape
+    gc.collect()
+    assert pa.total_allocated_bytes() == before
+
+
+def test_without_pyarrow() -> None:
+    program = (
+        "import sys; sys.modules['pyarrow'] = None\n"
+        "from afa import Engine\n"
+        "try:\n    Engine([]).feed([]).to_arrow()\n"
+        "except ImportError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
+    assert "pip install" in done.stdout
