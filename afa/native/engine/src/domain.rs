@@ -311,6 +311,7 @@ impl Engine {
                 self.drop_front(key);
             }
         }
+        self.expire_carried(key, punctuation);
         self.clean_tombs(key, punctuation);
         self.live_partial_matches = self.live_partial_matches + live(key) - before;
     }
@@ -347,6 +348,10 @@ impl Engine {
             let state = &mut key.lanes[lane];
             state.expires = expire(&self.programs[*pattern], &self.rows, &mut state.tail, punctuation);
         }
+    }
+
+    /// Drops partial matches from before the first stored event that no later one can take up.
+    fn expire_carried(&self, key: &mut Key, punctuation: i64) {
         for (pattern, list) in &mut key.carried {
             let program = &self.programs[*pattern];
             list.retain(|word| expiry(program, &self.rows, start_row(*word)) > punctuation);

@@ -232,7 +232,7 @@ impl Matcher<'_> {
     }
 
     /// Partial matches of linear patterns that began before the first stored event live on for a few events.
-    fn step_carried(&mut self, key: &mut Key, rows: &[u32], first_record: Option<u32>) {
+    fn step_carried(&mut self, key: &Key, rows: &[u32], first_record: Option<u32>) {
         let mut stored = Vec::new();
         let longest = self
             .linear
@@ -241,7 +241,7 @@ impl Matcher<'_> {
             .max();
         key.spine.rows_before(None, longest.unwrap_or(0), &mut stored);
         if stored.len() == longest.unwrap_or(0) {
-            key.carried.clear();
+            // They do not reach the end, but a late event may still come right behind them.
             return;
         }
         for (pattern, carried) in &key.carried {
