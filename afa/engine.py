@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from afa.changes import Changes
-from afa.errors import PatternError, RecordError
+from afa.errors import PatternError, RecordError, SnapshotError
 from afa.native_engine import NativeEngine, native_profile, native_version
 from afa.pattern import Pattern
 from afa.records import Change
@@ -17,6 +17,7 @@ from afa.reference_batches import feed_reference
 from afa.source import Source, read_source
 from afa.tape import TapeLine
 
+Known = TypeVar("Known")
 EngineName = Literal["native", "reference"]
 Net = Literal["record", "batch"]
 
@@ -145,11 +146,43 @@ class Engine:
         """The keys that have state, in order."""
         return self._engine.keys()
 
+    def snapshot(self, key: str) -> bytes:
+        """All that is known of a key: what `restore` makes it again, here or elsewhere. Equal states give equal bytes.
+
+        Conditions of punctuations (`when`) belong to no key and are not in it. Raises SnapshotError if nothing is known
+        of the key.
+        """
+        return _known(self._snapshots().snapshot(key), key)
+
+    def restore(self, key: str, data: bytes) -> None:
+        """Makes a key what it was when its snapshot was taken; what is known of it now is forgotten, nothing is told.
+
+        The engine has to have the same arcs. Patterns that only the snapshot has are left out; those that only the
+        engine has begin with the stored events. Punctuations rise to those of the snapshot. Raises SnapshotError, and
+        changes nothing, if the bytes are damaged, of a newer version, of another key, or do not fit the patterns.
+        """
+        self._snapshots().restore(key, bytes(data))
+
+    def state_hash(self, key: str) -> str:
+        """Of all that is known of a key: equal for equal sets of records, whatever the order they came in."""
+        return _known(self._snapshots().state_hash(key), key)
+
+    def _snapshots(self) -> NativeEngine:
+        if isinstance(self._engine, ReferenceEngine):
+            raise SnapshotError("the reference engine has no snapshots", fix='take engine="native"')
+        return self._engine
+
     def stats(self) -> dict[str, Any]:
         """What has been counted since the engine began, and the plan that ran."""
         if isinstance(self._engine, ReferenceEngine):
             return asdict(self._engine.counters) | {"degraded_keys": 0, "plan": "reference"}
         return self._engine.counters() | {"plan": "eager"}
+
+
+def _known(found: Known | None, key: str) -> Known:
+    if found is None:
+        raise SnapshotError(f"nothing is known of the key {key!r}", fix="`keys()` lists those with state")
+    return found
 
 
 __all__ = ["Change", "Changes", "Engine", "native_profile", "native_version"]

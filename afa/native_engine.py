@@ -16,7 +16,7 @@ from afa import _native
 from afa.arc_table import ArcTable, table_of
 from afa.arcs import read_expression
 from afa.changes import Changes, NativeChanges
-from afa.errors import RecordError
+from afa.errors import RecordError, SnapshotError
 from afa.expression import Scope, Type, pack
 from afa.expression.tree import INT_MIN
 from afa.pattern import Arc, CountWindow, Lifetime, Pattern, Time, TimeWindow
@@ -199,6 +199,21 @@ class NativeEngine:
 
     def keys(self) -> list[str]:
         return self.native.keys()
+
+    def snapshot(self, key: str) -> bytes | None:
+        try:
+            return self.native.snapshot(key)
+        except ValueError as error:
+            raise SnapshotError(str(error)) from None
+
+    def restore(self, key: str, data: bytes) -> None:
+        try:
+            self.native.restore(key, data)
+        except ValueError as error:
+            raise SnapshotError(str(error)) from None
+
+    def state_hash(self, key: str) -> str | None:
+        return self.native.state_hash(key)
 
     def counters(self) -> dict[str, int]:
         return self.native.counters()

@@ -163,12 +163,18 @@ impl Engine {
     }
 
     fn advance(&mut self, number: usize) {
-        let next = self.domains[number].due;
-        let Some(punctuation) = next.filter(|_| next > self.domains[number].effective) else {
+        if let Some(punctuation) = self.domains[number].due {
+            self.advance_to(number, punctuation);
+        }
+    }
+
+    /// Lets a partition come to an effective punctuation, if that is further.
+    pub(crate) fn advance_to(&mut self, number: usize, punctuation: i64) {
+        if Some(punctuation) <= self.domains[number].effective {
             return;
-        };
+        }
         let from = self.table.rows.len();
-        self.domains[number].effective = next;
+        self.domains[number].effective = Some(punctuation);
         let waits = self
             .programs
             .iter()

@@ -16,7 +16,7 @@ use crate::linear::LinearScratch;
 use crate::matcher::Matcher;
 use crate::program::{Program, Shared};
 use crate::rows::Rows;
-use crate::scan::{Codec, Mapping, Scanner};
+use crate::scan::{Mapping, Scanner};
 use crate::spine::Place;
 use crate::walk::Plan;
 
@@ -89,6 +89,8 @@ pub struct Engine {
     pub(crate) newest: Option<i64>,
     /// The chunk that raw records are added to.
     pub(crate) open: Option<usize>,
+    /// The chunks that restored events, and starts of restored partial matches, are added to.
+    pub(crate) restored: [Option<usize>; 2],
     pub(crate) findings: Findings,
     pub(crate) scratch: LinearScratch,
     pub(crate) late: crate::late::LateScratch,
@@ -121,6 +123,7 @@ impl Engine {
             asked_lives: HashMap::default(),
             newest: None,
             open: None,
+            restored: [None; 2],
             findings: Findings::default(),
             scratch: LinearScratch::default(),
             late: crate::late::LateScratch::default(),
@@ -132,7 +135,7 @@ impl Engine {
         };
         engine.rows.scanners = vec![
             Scanner::new(mapping, &[]),
-            Scanner::new(Mapping::tape(Codec::Msgpack), &[]),
+            Scanner::new(Mapping::only_data(), &[]),
         ];
         for (number, program) in engine.programs.iter_mut().enumerate() {
             program.max_set_size = limits.max_partial_matches_per_key;
@@ -307,7 +310,7 @@ impl Engine {
         })
     }
 
-    fn any_gap_free(&self) -> bool {
+    pub(crate) fn any_gap_free(&self) -> bool {
         self.programs.iter().any(|program| program.gap_free)
     }
 

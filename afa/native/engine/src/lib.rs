@@ -36,12 +36,15 @@ pub mod msgpack;
 pub mod pattern;
 pub mod predicate;
 pub mod program;
+pub mod rebuild;
 #[cfg(test)]
 mod record;
+pub mod restore;
 pub mod rows;
 pub mod scan;
 pub mod scanned;
 pub mod segment;
+pub mod snapshot;
 pub mod snapshot_form;
 pub mod spine;
 pub mod telling;

@@ -145,6 +145,13 @@ impl Program {
         u32::try_from(number).expect("states fit in 32 bits")
     }
 
+    /// The number of a state that is known.
+    #[must_use]
+    pub fn find_state(&self, name: &str) -> Option<u32> {
+        let found = self.states.iter().position(|known| &**known == name);
+        found.and_then(|number| u32::try_from(number).ok())
+    }
+
     /// The name of a state.
     #[must_use]
     pub fn state_name(&self, number: u32) -> &Arc<str> {

@@ -113,6 +113,15 @@ impl Rows {
         (chunk, &mut self.scanners[scanner])
     }
 
+    /// Whether another raw record of this scanner may be added to a chunk, which may be gone.
+    #[must_use]
+    pub fn takes_records_of(&self, number: usize, scanner: usize) -> bool {
+        self.chunks.get(number).and_then(Option::as_ref).is_some_and(|chunk| {
+            let is_its = matches!(&chunk.payload, Payload::Scanned(rows) if rows.scanner == scanner);
+            is_its && chunk.has_room()
+        })
+    }
+
     /// Keeps the raw record that was scanned last.
     ///
     /// # Panics

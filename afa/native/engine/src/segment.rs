@@ -199,7 +199,7 @@ impl Engine {
 
     /// Evaluates the predicates that a segment's rows need, and finds their classes for patterns that keep lists.
     /// The answer is the least time.
-    fn classify(&mut self, segment: &Segment) -> i64 {
+    pub(crate) fn classify(&mut self, segment: &Segment) -> i64 {
         let (begin, end) = (segment.first, segment.first + segment.keys.len());
         let times = &self.rows.chunk(segment.chunk).times()[begin..end];
         let (oldest, newest) = span(times);

@@ -61,12 +61,21 @@ impl fmt::Display for SnapshotFault {
 
 impl std::error::Error for SnapshotFault {}
 
-fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
+/// BLAKE2b-128.
+///
+/// # Panics
+/// Never: the length is one that BLAKE2b has.
+#[must_use]
+pub fn digest(bytes: &[u8]) -> [u8; 16] {
     let mut digest = [0; 16];
     let mut hasher = Blake2bVar::new(digest.len()).expect("16 bytes is a length that BLAKE2b has");
     hasher.update(bytes);
     hasher.finalize_variable(&mut digest).expect("the length is the same");
-    digest[..CHECKSUM_BYTES].try_into().expect("16 bytes hold 8")
+    digest
+}
+
+fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    digest(bytes)[..CHECKSUM_BYTES].try_into().expect("16 bytes hold 8")
 }
 
 /// Puts a body into its envelope.

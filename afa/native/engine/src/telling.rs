@@ -49,7 +49,7 @@ impl Telling {
 /// A match that is held back until it is final.
 #[derive(Clone, Debug)]
 pub struct Held {
-    key: Arc<str>,
+    pub(crate) key: Arc<str>,
     degraded: bool,
     start: i64,
     end: i64,

@@ -12,7 +12,7 @@ use afa_engine::segment::Net;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::arrow_capsule::{KnownSchema, import_batch};
 use crate::changes::NativeChanges;
@@ -230,6 +230,27 @@ impl NativeEngine {
     /// The names of the keys that have state.
     fn keys(&mut self, py: Python<'_>) -> PyResult<Vec<String>> {
         self.work(py, |native| native.engine.key_names())
+    }
+
+    /// The snapshot of a key; none if nothing is known of it.
+    fn snapshot<'py>(&mut self, py: Python<'py>, key: &str) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let snapshot = self.work(py, |native| native.engine.snapshot(key))?;
+        let bytes = snapshot.map_err(|fault| PyValueError::new_err(fault.to_string()))?;
+        Ok(bytes.map(|bytes| PyBytes::new(py, &bytes)))
+    }
+
+    /// Makes a key what its snapshot says.
+    fn restore(&mut self, py: Python<'_>, key: &str, data: &[u8]) -> PyResult<()> {
+        let restored = self.work(py, |native| native.engine.restore(key, data))?;
+        restored.map_err(|fault| PyValueError::new_err(fault.to_string()))
+    }
+
+    /// The hash of all that is known of a key, in hex; none if nothing is.
+    fn state_hash(&mut self, py: Python<'_>, key: &str) -> PyResult<Option<String>> {
+        let digest = self.work(py, |native| native.engine.state_hash(key))?;
+        let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or_default();
+        let hex = |byte: u8| [digit(byte >> 4), digit(byte & 15)];
+        Ok(digest.map(|digest| digest.into_iter().flat_map(hex).collect()))
     }
 
     /// What has been counted so far.

@@ -81,6 +81,24 @@ impl Mapping {
         }
     }
 
+    /// A record that is the data alone, as a snapshot keeps it: its head is known from elsewhere.
+    #[must_use]
+    pub fn only_data() -> Self {
+        let nowhere = || Place::Header("".into());
+        Self {
+            time: Place::Record,
+            kind: nowhere(),
+            key: Place::Record,
+            id: nowhere(),
+            seq: nowhere(),
+            rev: nowhere(),
+            operation: nowhere(),
+            data: [].into(),
+            is_usual: false,
+            ..Self::tape(Codec::Msgpack)
+        }
+    }
+
     /// Reads the packed form.
     ///
     /// # Errors

@@ -1,0 +1,238 @@
+//! The second half of restoring: what a snapshot says becomes rows, lists and entries again.
+
+use crate::chunk::{Chunk, Payload};
+use crate::configuration::{Configuration, Word, word};
+use crate::domain::Origin;
+use crate::engine::{Engine, RESTORED, live};
+use crate::key::Key;
+use crate::restore::{RestoreFault, Restored, RestoredCover, RestoredEvent};
+use crate::rows::{parts, row_number};
+use crate::scan::{Envelope, Head, Operation, Span};
+use crate::segment::Segment;
+use crate::snapshot_form::open;
+use crate::spine::Spine;
+use crate::walk::Plan;
+
+/// Of the chunks that restored rows are added to.
+const EVENTS: usize = 0;
+const STARTS: usize = 1;
+
+/// What the scanner of restored records wants to see beside the data.
+const BESIDE: Envelope<'_> = Envelope {
+    key: Some(b""),
+    timestamp_ms: Some(0),
+    headers: &[],
+    position: None,
+};
+/// msgpack of a mapping without members.
+const NO_DATA: &[u8] = &[0x80];
+
+impl Engine {
+    /// Makes a key what it was when its snapshot was taken; what is known of it now is forgotten.
+    ///
+    /// # Errors
+    /// If the bytes are no snapshot of this key that fits the patterns; then nothing is changed.
+    pub fn restore(&mut self, name: &str, bytes: &[u8]) -> Result<(), RestoreFault> {
+        let restored = Restored::read(open(bytes)?, name, &self.programs)?;
+        self.check_data(&restored.events)?;
+        if !self.numbers.contains_key(name) && self.numbers.len() >= self.limits.max_keys {
+            return Err(RestoreFault::TooManyKeys(self.limits.max_keys));
+        }
+        let told = self.table.rows.len();
+        self.forget_key(name);
+        let domain = self.raise_punctuations(&restored);
+        if let Some(number) = self.key_number(name, domain) {
+            self.rebuild(number, restored);
+        }
+        self.table.rows.truncate(told);
+        Ok(())
+    }
+
+    fn check_data(&mut self, events: &[RestoredEvent]) -> Result<(), RestoreFault> {
+        let mut arena = Vec::new();
+        for event in events {
+            arena.clear();
+            arena.extend_from_slice(&event.data);
+            let scanned = self.rows.scanners[RESTORED].scan(&mut arena, 0, &BESIDE);
+            scanned.map_err(|bad| RestoreFault::BadEvent(event.id.clone(), bad.what))?;
+        }
+        Ok(())
+    }
+
+    fn forget_key(&mut self, name: &str) {
+        let Some(number) = self.numbers.remove(name) else {
+            return;
+        };
+        let key = self.take_key(number);
+        for page in &key.spine.pages {
+            Spine::release(page, &mut self.rows);
+        }
+        self.live_partial_matches -= live(&key);
+        let domain = &mut self.domains[key.domain];
+        domain.queue.retain(|queued| *queued != number);
+        for held in &mut domain.held {
+            held.retain(|_, held| *held.key != *name);
+        }
+        self.free_keys.push(number);
+    }
+
+    /// Lets all punctuations come to those of the snapshot; the answer is the partition.
+    fn raise_punctuations(&mut self, restored: &Restored) -> usize {
+        let mut domain = 0;
+        for (name, punctuation) in &restored.topics {
+            let origin: Origin = self.origin(name, restored.partition);
+            domain = origin.domain;
+            if let Some(ts) = punctuation {
+                self.punctuate(origin, *ts, false);
+            }
+        }
+        if let Some(ts) = restored.arcs {
+            self.punctuate_arcs(ts, false);
+        }
+        self.advance_all();
+        if let Some(effective) = restored.effective {
+            self.advance_to(domain, effective);
+        }
+        domain
+    }
+
+    fn rebuild(&mut self, number: usize, restored: Restored) {
+        let rows: Vec<u32> = restored
+            .events
+            .iter()
+            .map(|event| self.add_restored(EVENTS, event, &event.data))
+            .collect();
+        self.classify_restored(number, &rows);
+        let mut key = self.take_key(number);
+        for cover in restored.covers {
+            self.rebuild_cover(&mut key, cover);
+        }
+        key.tombs.extend(restored.tombs);
+        key.degraded = restored.degraded;
+        self.counters.degraded_keys += u64::from(key.degraded);
+        if !rows.is_empty() {
+            let mut matcher = self.matcher(key.domain);
+            matcher.append(&mut key, &rows, None);
+        }
+        if self.any_gap_free() {
+            // Only now is known which sequence numbers later events fill.
+            let plan = Plan {
+                relinks: true,
+                ..Plan::default()
+            };
+            self.matcher(key.domain).apply(&mut key, &plan);
+        }
+        self.newest = self.newest.max(key.spine.last_ts());
+        let was_degraded = key.degraded;
+        self.after(&mut key, 0, was_degraded);
+        let is_idle = key.is_idle();
+        self.put_key(number, key);
+        if is_idle {
+            let name = self.keys[number].as_ref().map(|key| key.name.clone());
+            self.forget_key(&name.unwrap_or_default());
+        }
+    }
+
+    fn rebuild_cover(&mut self, key: &mut Key, cover: RestoredCover) {
+        let program = &mut self.programs[cover.pattern];
+        let numbers: Vec<u32> = cover
+            .configurations
+            .into_iter()
+            .map(|(state, registers)| {
+                let registers = registers.into();
+                program
+                    .sets
+                    .configuration_number(Configuration { state, registers })
+            })
+            .collect();
+        let mut list: Vec<Word> = Vec::with_capacity(cover.starts.len());
+        for start in cover.starts {
+            let row = self.add_restored(STARTS, &start.event, NO_DATA);
+            let members = start.members.iter().map(|member| numbers[*member]).collect();
+            let program = &mut self.programs[cover.pattern];
+            let set = program.sets.set_number(members, start.consumed);
+            list.push(word(row, program.code(set)));
+        }
+        let Some(lane) = self.lanes.iter().position(|pattern| *pattern == cover.pattern) else {
+            key.carried.push((cover.pattern, list));
+            return;
+        };
+        key.lanes[lane].tail = list;
+        if self.programs[cover.pattern].gap_free {
+            let kept = key.cover_mut(lane);
+            (kept.seq, kept.hidden_seqs) = (cover.seq, cover.hidden);
+        }
+    }
+
+    /// Finds the classes of restored rows, chunk by chunk.
+    fn classify_restored(&mut self, number: usize, rows: &[u32]) {
+        let mut at = 0;
+        while at < rows.len() {
+            let (chunk, first) = parts(rows[at]);
+            let length = rows[at..].iter().take_while(|row| parts(**row).0 == chunk).count();
+            let mut segment = Segment::default();
+            (segment.chunk, segment.first) = (chunk, first);
+            #[allow(clippy::cast_possible_truncation)] // numbers of keys fit: limited by max_keys
+            segment.keys.resize(length, number as u32);
+            self.classify(&segment);
+            at += length;
+        }
+    }
+
+    /// Adds a row whose data was checked before.
+    fn add_restored(&mut self, which: usize, event: &RestoredEvent, data: &[u8]) -> u32 {
+        let number = self.restored_chunk(which);
+        let (chunk, scanner) = self.rows.chunk_and_scanner(number, RESTORED);
+        let Payload::Scanned(scanned) = &mut chunk.payload else {
+            unreachable!("chunks of restored rows hold raw records");
+        };
+        let record = append(&mut scanned.arena, data);
+        let read = scanner.scan(&mut scanned.arena, record.begin as usize, &BESIDE);
+        debug_assert!(read.is_ok(), "checked before");
+        let head = Head {
+            operation: Operation::Insert,
+            key: None,
+            ts: event.ts,
+            id: Some(append(&mut scanned.arena, event.id.as_bytes())),
+            seq: event.seq,
+            rev: event.rev,
+            kind: event
+                .kind
+                .as_ref()
+                .map(|kind| append(&mut scanned.arena, kind.as_bytes())),
+            when: None,
+        };
+        self.rows.push_scanned(number, record, &head, 0);
+        let chunk = self.rows.chunk_mut(number);
+        if which == STARTS {
+            // Nothing is stored; the window keeps it.
+            chunk.newest = chunk.newest.max(Some(event.ts));
+        }
+        let row = row_number(number, chunk.len() - 1);
+        for seq in &event.other_seqs {
+            self.rows.remember_seq(row, Some(*seq));
+        }
+        row
+    }
+
+    /// A chunk with room for another restored row.
+    fn restored_chunk(&mut self, which: usize) -> usize {
+        if let Some(number) = self.restored[which].filter(|number| self.rows.takes_records_of(*number, RESTORED)) {
+            return number;
+        }
+        let chunk = Chunk::scanned(RESTORED, self.rows.fields.paths.len());
+        let number = self.add_chunk(chunk);
+        self.restored[which] = Some(number);
+        number
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // a chunk of raw records is far smaller
+fn append(arena: &mut Vec<u8>, bytes: &[u8]) -> Span {
+    let begin = arena.len() as u32;
+    arena.extend_from_slice(bytes);
+    Span {
+        begin,
+        length: bytes.len() as u32,
+    }
+}
