@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.automata import SPAN, arc, automaton, event, punctuation, retraction
 from support.generated import arc_records, documents, event_records, merged, punctuated
+from support.snapshot_corpus import FOLDER, VERSION, engine_of, follow, write
 
 from afa import Engine, SnapshotError
 from afa.document import build_pattern
@@ -55,7 +57,13 @@ def linear_documents(draw: st.DrawFn) -> dict[str, Any]:
         arc(f"p{i}", states[i], states[i + 1], draw(st.sampled_from(["e.x > 0", "e.y > 0", "e.y == 1", "true"])))
         for i in range(len(states) - 1)
     ]
-    return {"pattern": "p", "start": "q0", "final": [states[-1]], "within": draw(st.sampled_from([6, 30])), "arcs": arcs}
+    return {
+        "pattern": "p",
+        "start": "q0",
+        "final": [states[-1]],
+        "within": draw(st.sampled_from([6, 30])),
+        "arcs": arcs,
+    }
 
 
 @st.composite
@@ -238,3 +246,29 @@ def test_keys_are_not_mixed_up() -> None:
     feed(full, event("s", 1, 1) | {"key": "other"})
     with pytest.raises(SnapshotError, match="more than 1 keys"):
         full.restore("k", engine.snapshot("k"))
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("v*/*.afas")), ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_snapshots_of_every_version_are_read(path: Path) -> None:
+    expected = json.loads(path.with_suffix(".json").read_text("utf-8"))
+    engine = engine_of(expected["patterns"])
+    engine.restore("k", path.read_bytes())
+    assert engine.state_hash("k") == expected["hash"]
+    if path.parent.name == VERSION:
+        assert engine.snapshot("k") == path.read_bytes(), "another form needs another version"
+    assert follow(engine, expected["later"]) == expected["changes"]
+    assert path.stat().st_size < 4096
+
+
+def test_the_corpus_is_complete(tmp_path: Path) -> None:
+    """What this build writes is what is kept."""
+    for name in write(tmp_path):
+        kept = FOLDER / VERSION / f"{name}.afas"
+        assert (tmp_path / kept.name).read_bytes() == kept.read_bytes(), name
+
+
+def test_a_newer_version_is_named() -> None:
+    snapshot = bytearray(spanning().snapshot("k"))
+    snapshot[4:6] = (9).to_bytes(2, "little")
+    with pytest.raises(SnapshotError, match="format version 9; this build reads up to 1"):
+        Engine([SPANNING]).restore("k", bytes(snapshot))

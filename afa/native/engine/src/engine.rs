@@ -133,10 +133,7 @@ impl Engine {
             live_partial_matches: 0,
             programs,
         };
-        engine.rows.scanners = vec![
-            Scanner::new(mapping, &[]),
-            Scanner::new(Mapping::only_data(), &[]),
-        ];
+        engine.rows.scanners = vec![Scanner::new(mapping, &[]), Scanner::new(Mapping::only_data(), &[])];
         for (number, program) in engine.programs.iter_mut().enumerate() {
             program.max_set_size = limits.max_partial_matches_per_key;
             if program.chain.is_empty() {

@@ -140,9 +140,7 @@ impl Engine {
             .into_iter()
             .map(|(state, registers)| {
                 let registers = registers.into();
-                program
-                    .sets
-                    .configuration_number(Configuration { state, registers })
+                program.sets.configuration_number(Configuration { state, registers })
             })
             .collect();
         let mut list: Vec<Word> = Vec::with_capacity(cover.starts.len());
