@@ -174,7 +174,8 @@ impl Engine {
             return;
         }
         let from = self.table.rows.len();
-        self.domains[number].effective = Some(punctuation);
+        let domain = &mut self.domains[number];
+        (domain.effective, domain.due) = (Some(punctuation), domain.due.max(Some(punctuation)));
         let waits = self
             .programs
             .iter()
