@@ -419,7 +419,7 @@ impl Engine {
             .map(|all| all.into_iter().max().unwrap_or(0))
         {
             self.rows
-                .clean(self.open, |_, newest| newest.saturating_add(length) <= punctuation);
+                .clean([self.open, self.busy], |_, newest| newest.saturating_add(length) <= punctuation);
         } else if self.rows.live_chunks() > 2 * self.chunks_after_sweep {
             self.sweep_chunks();
         }
@@ -439,7 +439,7 @@ impl Engine {
                 }
             });
         }
-        self.rows.clean(self.open, |chunk, _| !marks[chunk]);
+        self.rows.clean([self.open, self.busy], |chunk, _| !marks[chunk]);
         self.chunks_after_sweep = self.rows.live_chunks().max(64);
     }
 

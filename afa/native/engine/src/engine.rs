@@ -89,6 +89,8 @@ pub struct Engine {
     pub(crate) newest: Option<i64>,
     /// The chunk that raw records are added to.
     pub(crate) open: Option<usize>,
+    /// The chunk whose rows are being taken.
+    pub(crate) busy: Option<usize>,
     /// The chunks that restored events, and starts of restored partial matches, are added to.
     pub(crate) restored: [Option<usize>; 2],
     pub(crate) findings: Findings,
@@ -123,6 +125,7 @@ impl Engine {
             asked_lives: HashMap::default(),
             newest: None,
             open: None,
+            busy: None,
             restored: [None; 2],
             findings: Findings::default(),
             scratch: LinearScratch::default(),

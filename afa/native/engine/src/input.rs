@@ -306,7 +306,11 @@ impl Engine {
             let length = (rows.len() - begin).min(CHUNK_ROWS);
             let slice = rows.slice(begin, length);
             let chunk = self.add_chunk(Chunk::arrow(slice.clone(), first_number + begin as u64));
-            if let Some(asks) = self.feed_slice(feeding, &slice, chunk, begin, origin) {
+            // A punctuation among the rows must not clean up the chunk before the rows after it are taken.
+            self.busy = Some(chunk);
+            let asks = self.feed_slice(feeding, &slice, chunk, begin, origin);
+            self.busy = None;
+            if let Some(asks) = asks {
                 feeding.fed.asks = Some(index_of(asks));
                 return;
             }

@@ -313,9 +313,9 @@ impl Rows {
         chunks.filter_map(move |(number, chunk)| chunk.as_mut().map(|chunk| (first + number, &mut **chunk)))
     }
 
-    /// Lets payloads of chunks go that no entry refers to, and whole chunks for which `is_past(newest)` holds. Chunk
-    /// `open` is still being filled.
-    pub fn clean(&mut self, open: Option<usize>, is_past: impl Fn(usize, i64) -> bool) {
+    /// Lets payloads of chunks go that no entry refers to, and whole chunks for which `is_past(newest)` holds. Those
+    /// `in_use` are still being filled or taken.
+    pub fn clean(&mut self, in_use: [Option<usize>; 2], is_past: impl Fn(usize, i64) -> bool) {
         let (mut kept_one, mut live) = (false, self.live);
         for number in self.first..self.chunks.len() {
             let Some(chunk) = &mut self.chunks[number] else {
@@ -324,7 +324,7 @@ impl Rows {
                 }
                 continue;
             };
-            if chunk.stored > 0 || open == Some(number) {
+            if chunk.stored > 0 || in_use.contains(&Some(number)) {
                 kept_one = true;
             } else if chunk.newest.is_none_or(|newest| is_past(number, newest)) {
                 self.chunks[number] = None;

@@ -395,13 +395,9 @@ impl Matcher<'_> {
         let mut at = 0;
         while at < walker.deltas.len() {
             let delta = walker.deltas[at];
-            let program = &self.programs[walker.pattern];
-            if is_closed(program, delta.expires, ts) {
-                walker.deltas.remove(at);
-                continue;
-            }
-            let before = self.step_side(walker.pattern, old, delta.old, row);
-            let after = self.step_side(walker.pattern, new, delta.new, row);
+            let closed = is_closed(&self.programs[walker.pattern], delta.expires, ts);
+            let before = self.step_side(walker.pattern, old, delta.old, row, closed);
+            let after = self.step_side(walker.pattern, new, delta.new, row, closed);
             self.note(walker.pattern, delta.start, row, (old, before), (new, after));
             if before != after {
                 (walker.deltas[at].old, walker.deltas[at].new) = (before, after);
@@ -415,10 +411,12 @@ impl Matcher<'_> {
         }
     }
 
-    fn step_side(&mut self, pattern: usize, side: Side, code: Code, row: u32) -> Code {
+    /// Where a set stands after an entry. A window that has closed ends only what sees the entry: without it the partial
+    /// match lives on, for a later record may bring an event before the end of its window.
+    fn step_side(&mut self, pattern: usize, side: Side, code: Code, row: u32, closed: bool) -> Code {
         if !side.sees() {
             code
-        } else if side.linked && code != DEAD {
+        } else if side.linked && !closed && code != DEAD {
             self.programs[pattern].step(side.class, code, &self.rows.view(row))
         } else {
             DEAD
@@ -438,11 +436,9 @@ impl Matcher<'_> {
         let mut kept = Vec::with_capacity(walker.common.len());
         for entry in std::mem::take(&mut walker.common) {
             let expires = expiry(&self.programs[pattern], self.rows, start_row(entry));
-            if is_closed(&self.programs[pattern], expires, ts) {
-                continue;
-            }
-            let before = self.step_side(pattern, old, code_of(entry), row);
-            let after = self.step_side(pattern, new, code_of(entry), row);
+            let closed = is_closed(&self.programs[pattern], expires, ts);
+            let before = self.step_side(pattern, old, code_of(entry), row, closed);
+            let after = self.step_side(pattern, new, code_of(entry), row, closed);
             self.note(pattern, start_row(entry), row, (old, before), (new, after));
             if before != after {
                 walker.deltas.push(Delta {
