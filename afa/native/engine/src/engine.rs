@@ -89,6 +89,8 @@ pub struct Engine {
     pub(crate) newest: Option<i64>,
     /// The chunk that raw records are added to.
     pub(crate) open: Option<usize>,
+    /// A pattern with AFA+O has a key field: an event that it does not see may fill a gap anywhere.
+    pub(crate) must_look_closer: bool,
     /// The chunk whose rows are being taken.
     pub(crate) busy: Option<usize>,
     /// The chunks that restored events, and starts of restored partial matches, are added to.
@@ -126,6 +128,7 @@ impl Engine {
             newest: None,
             open: None,
             busy: None,
+            must_look_closer: programs.iter().any(|program| program.gap_free && program.key_field.is_some()),
             restored: [None; 2],
             findings: Findings::default(),
             scratch: LinearScratch::default(),

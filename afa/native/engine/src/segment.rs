@@ -113,7 +113,7 @@ impl Engine {
             key.tombs.is_empty() && key.domain == origin.domain && key.spine.last_ts().is_none_or(|last| last < ts)
         });
         let in_time = topic.punctuation.is_none_or(|bound| ts >= bound) && topic.predicated.is_empty();
-        if !in_order || !in_time {
+        if !in_order || !in_time || self.must_look_closer {
             if self.is_in_time(segment, place, fed) {
                 self.findings.record = segment.record(place);
                 self.insert(number, row_number(segment.chunk, segment.first + place));
