@@ -418,8 +418,9 @@ impl Engine {
             .collect::<Option<Vec<i64>>>()
             .map(|all| all.into_iter().max().unwrap_or(0))
         {
-            self.rows
-                .clean([self.open, self.busy], |_, newest| newest.saturating_add(length) <= punctuation);
+            self.rows.clean([self.open, self.busy], |_, newest| {
+                newest.saturating_add(length) <= punctuation
+            });
         } else if self.rows.live_chunks() > 2 * self.chunks_after_sweep {
             self.sweep_chunks();
         }

@@ -128,7 +128,9 @@ impl Engine {
             newest: None,
             open: None,
             busy: None,
-            must_look_closer: programs.iter().any(|program| program.gap_free && program.key_field.is_some()),
+            must_look_closer: programs
+                .iter()
+                .any(|program| program.gap_free && program.key_field.is_some()),
             restored: [None; 2],
             findings: Findings::default(),
             scratch: LinearScratch::default(),

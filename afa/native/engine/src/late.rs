@@ -6,7 +6,7 @@ use crate::matcher::{Matcher, expire, expiry, is_closed};
 use crate::program::{Program, UNRELEASED};
 use crate::rows::{Rows, parts};
 use crate::spine::{PAGE_ENTRIES, Page, Place};
-use crate::walk::{Delta, apply_deltas};
+use crate::walker::{Delta, apply_deltas};
 
 /// Buffers that are kept from one late event to the next.
 #[derive(Debug, Default)]

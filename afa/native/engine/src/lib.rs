@@ -33,6 +33,7 @@ pub mod linear;
 pub mod live_arcs;
 pub mod matcher;
 pub mod msgpack;
+mod page_edit;
 pub mod pattern;
 pub mod predicate;
 pub mod program;
@@ -51,6 +52,7 @@ pub mod telling;
 pub mod transition;
 pub mod value;
 pub mod walk;
+mod walker;
 
 /// The version of this crate, which is that of the wheel it is shipped in.
 #[must_use]

@@ -9,12 +9,14 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use crate::configuration::{Code, DEAD, Word, code_of, start_row, word};
+use crate::configuration::{DEAD, Word, start_row, word};
 use crate::key::Key;
 use crate::matcher::{Matcher, expiry, is_closed};
+use crate::page_edit::{Here, Step};
 use crate::program::UNRELEASED;
-use crate::rows::{Rows, parts};
-use crate::spine::{PAGE_ENTRIES, Page, Place, Spine};
+use crate::rows::parts;
+use crate::spine::{Page, Place};
+use crate::walker::{Side, Walker, apply_deltas, new_list};
 
 /// What is to be changed in one key.
 #[derive(Debug, Default)]
@@ -27,63 +29,6 @@ pub struct Plan {
     pub reclassed: Option<(usize, HashMap<u32, (u32, u32), FixedState>)>,
     /// Sequence numbers may have come or gone anywhere: look at every link.
     pub relinks: bool,
-}
-
-/// One start event whose partial matches differ.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Delta {
-    pub(crate) start: u32,
-    pub(crate) old: Code,
-    pub(crate) new: Code,
-    pub(crate) expires: i64,
-}
-
-/// One entry, as it was and as it is to be.
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    row: u32,
-    in_old: bool,
-    in_new: bool,
-    edited: bool,
-}
-
-/// What one pattern makes of an entry, before or after the change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Side {
-    class: u32,
-    linked: bool,
-}
-
-impl Side {
-    const ABSENT: Self = Self {
-        class: u32::MAX,
-        linked: true,
-    };
-
-    fn sees(self) -> bool {
-        self.class < UNRELEASED
-    }
-}
-
-/// One pattern on its way over the entries.
-#[derive(Debug)]
-struct Walker {
-    pattern: usize,
-    /// Linear patterns have none.
-    lane: Option<usize>,
-    /// Partial matches that are the same on both sides; only while changes are ahead in the page.
-    common: Vec<Word>,
-    deltas: Vec<Delta>,
-    /// Partial matches that became the same at the entry at hand: part of `common` from the next one on.
-    converged: Vec<Word>,
-    /// AFA+O: the next entry follows another one now.
-    relinks_next: bool,
-    /// AFA+O: the sequence number of the entry before.
-    before: Option<i64>,
-    /// AFA+O: the links of the new entries of the page.
-    links: Vec<bool>,
-    /// Lists that enter the pages that this one is cut into.
-    snapshots: Vec<Vec<Word>>,
 }
 
 impl Matcher<'_> {
@@ -358,128 +303,6 @@ impl Matcher<'_> {
         (class, class)
     }
 
-    fn step_walker(&mut self, walker: &mut Walker, row: u32, old: Side, new: Side, tracked: bool) {
-        if !old.sees() && !new.sees() {
-            return;
-        }
-        let ts = self.rows.ts(row);
-        self.step_deltas(walker, row, ts, old, new, tracked);
-        if old != new {
-            self.split_common(walker, row, ts, old, new);
-        } else if tracked {
-            self.step_common(walker, row, ts, old);
-        }
-        for converged in std::mem::take(&mut walker.converged) {
-            insert_ordered(self.rows, &mut walker.common, converged);
-        }
-    }
-
-    fn step_common(&mut self, walker: &mut Walker, row: u32, ts: i64, side: Side) {
-        let view = || self.rows.view(row);
-        let program = &mut self.programs[walker.pattern];
-        let closed = |word: &Word| is_closed(program, expiry(program, self.rows, start_row(*word)), ts);
-        let count = walker.common.iter().take_while(|word| closed(word)).count();
-        walker.common.drain(..count);
-        if side.linked {
-            program.step_list(side.class, &mut walker.common, view);
-        } else {
-            walker.common.clear();
-        }
-        let started = program.begin(side.class, view);
-        if started != DEAD && !is_closed(program, expiry(program, self.rows, row), ts) {
-            walker.common.push(word(row, started));
-        }
-    }
-
-    fn step_deltas(&mut self, walker: &mut Walker, row: u32, ts: i64, old: Side, new: Side, tracked: bool) {
-        let mut at = 0;
-        while at < walker.deltas.len() {
-            let delta = walker.deltas[at];
-            let closed = is_closed(&self.programs[walker.pattern], delta.expires, ts);
-            let before = self.step_side(walker.pattern, old, delta.old, row, closed);
-            let after = self.step_side(walker.pattern, new, delta.new, row, closed);
-            self.note(walker.pattern, delta.start, row, (old, before), (new, after));
-            if before != after {
-                (walker.deltas[at].old, walker.deltas[at].new) = (before, after);
-                at += 1;
-                continue;
-            }
-            walker.deltas.remove(at);
-            if tracked && after != DEAD {
-                walker.converged.push(word(delta.start, after));
-            }
-        }
-    }
-
-    /// Where a set stands after an entry. A window that has closed ends only what sees the entry: without it the partial
-    /// match lives on, for a later record may bring an event before the end of its window.
-    fn step_side(&mut self, pattern: usize, side: Side, code: Code, row: u32, closed: bool) -> Code {
-        if !side.sees() {
-            code
-        } else if side.linked && !closed && code != DEAD {
-            self.programs[pattern].step(side.class, code, &self.rows.view(row))
-        } else {
-            DEAD
-        }
-    }
-
-    fn note(&mut self, pattern: usize, start: u32, end: u32, old: (Side, Code), new: (Side, Code)) {
-        let told = |(side, code): (Side, Code)| side.sees().then_some(code);
-        let program = &self.programs[pattern];
-        self.findings
-            .note_difference(program, pattern, start, end, told(old), told(new));
-    }
-
-    /// At an entry where the two sides part, every start event has to be looked at.
-    fn split_common(&mut self, walker: &mut Walker, row: u32, ts: i64, old: Side, new: Side) {
-        let pattern = walker.pattern;
-        let mut kept = Vec::with_capacity(walker.common.len());
-        for entry in std::mem::take(&mut walker.common) {
-            let expires = expiry(&self.programs[pattern], self.rows, start_row(entry));
-            let closed = is_closed(&self.programs[pattern], expires, ts);
-            let before = self.step_side(pattern, old, code_of(entry), row, closed);
-            let after = self.step_side(pattern, new, code_of(entry), row, closed);
-            self.note(pattern, start_row(entry), row, (old, before), (new, after));
-            if before != after {
-                walker.deltas.push(Delta {
-                    start: start_row(entry),
-                    old: before,
-                    new: after,
-                    expires,
-                });
-            } else if after != DEAD {
-                kept.push(word(start_row(entry), after));
-            }
-        }
-        walker.common = kept;
-        let expires = expiry(&self.programs[pattern], self.rows, row);
-        if is_closed(&self.programs[pattern], expires, ts) {
-            return;
-        }
-        let view = || self.rows.view(row);
-        let before = if old.sees() {
-            self.programs[pattern].begin(old.class, view)
-        } else {
-            DEAD
-        };
-        let after = if new.sees() {
-            self.programs[pattern].begin(new.class, view)
-        } else {
-            DEAD
-        };
-        self.note(pattern, row, row, (old, before), (new, after));
-        if before != after {
-            walker.deltas.push(Delta {
-                start: row,
-                old: before,
-                new: after,
-                expires,
-            });
-        } else if after != DEAD {
-            walker.common.push(word(row, after));
-        }
-    }
-
     /// Writes the new entries of a page, as one page, several, or none.
     fn rewrite(&mut self, key: &mut Key, page: usize, here: &Here, cuts: &[usize], walkers: &mut [Walker]) -> usize {
         let rows: Vec<u32> = here
@@ -534,98 +357,6 @@ impl Plan {
     }
 }
 
-/// The entries of one page, as they were and as they are to be.
-struct Here {
-    steps: Vec<Step>,
-    new_length: usize,
-    edited: bool,
-}
-
-impl Here {
-    /// Merges a page with the changes that fall into it, which are taken from the front of their lists (from the back
-    /// of `changed`, which is in reverse).
-    fn of(
-        rows: &Rows,
-        spine: &Spine,
-        page: usize,
-        inserts: &mut &[u32],
-        removals: &mut &[u32],
-        changed: &mut Vec<u32>,
-    ) -> Self {
-        let is_last = page + 1 == spine.pages.len();
-        let mut steps = Vec::with_capacity(PAGE_ENTRIES + inserts.len().min(PAGE_ENTRIES));
-        let mut edited = false;
-        let insert = |row: u32| Step {
-            row,
-            in_old: false,
-            in_new: true,
-            edited: true,
-        };
-        for (ts, row) in spine.pages[page].times().iter().zip(spine.pages[page].rows()) {
-            while let Some(first) = inserts.first()
-                && (rows.ts(*first) < *ts || rows.ts(*first) == *ts && rows.order(*first, *row).is_lt())
-            {
-                steps.push(insert(*first));
-                *inserts = &inserts[1..];
-                edited = true;
-            }
-            let removed = removals.first() == Some(row);
-            let changes = changed.last() == Some(row);
-            if removed {
-                *removals = &removals[1..];
-            }
-            if changes {
-                changed.pop();
-            }
-            edited |= removed || changes;
-            steps.push(Step {
-                row: *row,
-                in_old: true,
-                in_new: !removed,
-                edited: removed || changes,
-            });
-        }
-        if is_last && !inserts.is_empty() {
-            steps.extend(inserts.iter().map(|row| insert(*row)));
-            *inserts = &[];
-            edited = true;
-        }
-        let new_length = steps.iter().filter(|step| step.in_new).count();
-        Self {
-            steps,
-            new_length,
-            edited,
-        }
-    }
-
-    fn is_edited(&self) -> bool {
-        self.edited
-    }
-
-    /// Whether entries come or go.
-    fn moves(&self) -> bool {
-        self.edited && self.steps.iter().any(|step| step.in_old != step.in_new)
-    }
-
-    fn last_edit(&self) -> usize {
-        self.steps.iter().rposition(|step| step.edited).unwrap_or(0)
-    }
-
-    fn step_of_new(&self, slot: usize) -> usize {
-        let mut places = self.steps.iter().enumerate().filter(|(_, step)| step.in_new);
-        places.nth(slot).map_or(0, |(index, _)| index)
-    }
-
-    /// The new slots at which new pages begin.
-    fn cuts(&self) -> Vec<usize> {
-        if self.new_length <= PAGE_ENTRIES {
-            return Vec::new();
-        }
-        let pieces = self.new_length.div_ceil(PAGE_ENTRIES * 3 / 4);
-        (1..pieces).map(|piece| piece * self.new_length / pieces).collect()
-    }
-}
-
 fn write_links(page: &mut Page, walkers: &[Walker], begin: usize) {
     for walker in walkers {
         if let Some(lane) = walker.lane
@@ -636,37 +367,4 @@ fn write_links(page: &mut Page, walkers: &[Walker], begin: usize) {
             }
         }
     }
-}
-
-/// The list of the new side.
-fn new_list(rows: &Rows, walker: &Walker) -> Vec<Word> {
-    let mut list = walker.common.clone();
-    for delta in walker.deltas.iter().filter(|delta| delta.new != DEAD) {
-        insert_ordered(rows, &mut list, word(delta.start, delta.new));
-    }
-    list
-}
-
-/// Turns a list of the old side into one of the new side.
-pub(crate) fn apply_deltas(rows: &Rows, list: &mut Vec<Word>, deltas: &[Delta]) {
-    for delta in deltas {
-        let at = list.iter().position(|known| start_row(*known) == delta.start);
-        match (at, delta.new) {
-            (Some(at), DEAD) => {
-                list.remove(at);
-            }
-            (Some(at), new) => list[at] = word(delta.start, new),
-            (None, DEAD) => {}
-            (None, new) => insert_ordered(rows, list, word(delta.start, new)),
-        }
-    }
-}
-
-/// Puts a word where its start event belongs; what is past every window comes first.
-fn insert_ordered(rows: &Rows, list: &mut Vec<Word>, entry: Word) {
-    let start = start_row(entry);
-    let is_before =
-        |other: &Word| rows.start_ts(start_row(*other)).is_none() || rows.order(start_row(*other), start).is_lt();
-    let at = list.iter().rposition(is_before).map_or(0, |at| at + 1);
-    list.insert(at, entry);
 }
