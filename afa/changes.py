@@ -72,15 +72,15 @@ class NativeChanges(Changes):
         self.faults = {}
 
     @cached_property
-    def told(self) -> list[Told]:
+    def told(self) -> list[Told]:  # type: ignore[override]  # can be set, but mypy does not know
         return [_told(row, self._registers) for row in self._native.rows()]
 
     @cached_property
-    def bad(self) -> list[tuple[int, str]]:
+    def bad(self) -> list[tuple[int, str]]:  # type: ignore[override]  # can be set, but mypy does not know
         return self._native.bad()  # type: ignore[no-any-return]
 
     @cached_property
-    def late(self) -> list[tuple[int, str]]:
+    def late(self) -> list[tuple[int, str]]:  # type: ignore[override]  # can be set, but mypy does not know
         return self._native.late()  # type: ignore[no-any-return]
 
     def __len__(self) -> int:
