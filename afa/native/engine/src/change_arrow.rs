@@ -117,7 +117,9 @@ impl ChangeTable {
         let (states, state_of) = self.states();
         let (registers, registers_of) = self.registers();
         let mut keys = TextBuffer::for_texts(self.keys.len(), 16);
-        self.keys.iter().for_each(|key| keys.push(key.as_bytes()));
+        for key in &self.keys {
+            keys.push(key.as_bytes());
+        }
         let mut columns = ChangeColumns {
             rows,
             patterns: self.patterns.clone(),

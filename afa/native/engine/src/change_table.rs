@@ -132,7 +132,9 @@ impl FromIterator<PatternFace> for Patterns {
     fn from_iter<T: IntoIterator<Item = PatternFace>>(faces: T) -> Self {
         let faces: Vec<PatternFace> = faces.into_iter().collect();
         let mut names = TextBuffer::for_texts(faces.len(), 16);
-        faces.iter().for_each(|face| names.push(face.name.as_bytes()));
+        for face in &faces {
+            names.push(face.name.as_bytes());
+        }
         Self { faces, names }
     }
 }
