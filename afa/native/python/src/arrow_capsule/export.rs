@@ -90,7 +90,7 @@ fn structures(content: ChangeColumns) -> ArrowArray {
     // SAFETY: the batch is alive and nobody else knows of it. From here on its fields are reached only through pointers
     // that are made from the one to the whole; of its content, which stays as it is, there may be references.
     unsafe {
-        let content = &*(&raw const (*batch).content);
+        let content = &(*batch).content;
         let mut children = 0;
         for (place, column) in content.columns().enumerate().take(COLUMNS.len()) {
             link(batch, place, content.rows(), &column);
@@ -146,7 +146,8 @@ unsafe fn link(batch: *mut Batch, place: usize, rows: usize, column: &Column<'_>
 /// The batch has to be alive.
 unsafe fn owning(batch: *mut Batch, length: usize, buffer_count: i64, buffers: *const *const c_void) -> ArrowArray {
     // SAFETY: the caller's promise.
-    unsafe { (*(&raw const (*batch).owners)).fetch_add(1, Ordering::Relaxed) };
+    let owners = unsafe { &(*batch).owners };
+    owners.fetch_add(1, Ordering::Relaxed);
     ArrowArray {
         length: signed(length),
         buffer_count,
@@ -181,7 +182,8 @@ unsafe extern "C" fn release(array: *mut ArrowArray) {
         }
         (*array).release = None;
         let batch = private_data.cast::<Batch>();
-        if (*(&raw const (*batch).owners)).fetch_sub(1, Ordering::AcqRel) == 1 {
+        let owners = &(*batch).owners;
+        if owners.fetch_sub(1, Ordering::AcqRel) == 1 {
             drop(Box::from_raw(batch));
         }
     }
