@@ -13,8 +13,7 @@ mod guard;
 mod pattern;
 mod pyarrow;
 
-/// A batch makes and frees many small pieces of memory; the C library's allocator took a third of the time of a small
-/// one.
+/// A batch makes and frees many small pieces of memory.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
