@@ -191,7 +191,7 @@ class MatchChange:
     degraded: bool = False  # a limit has made its key's results incomplete
 
     @classmethod
-    def of(
+    def of(  # noqa: PLR0917 - as many parts as a match has
         cls,
         op: Literal["insert", "retract"],
         identity: str,

@@ -9,20 +9,19 @@ from typing import Any
 from afa.changes import Changes, Told
 from afa.errors import RecordError
 from afa.reading import Fault
-from afa.records import MatchChange, read_record
+from afa.records import Change, MatchChange, read_record
 from afa.reference import ReferenceEngine, Step
 from afa.tape import TapeLine
 
 _OWN_COLUMNS = ("key", "ts", "id", "seq", "rev", "op", "type", "arc", "when")
 
 
-def feed_reference(
-    engine: ReferenceEngine, batch: Any, first: int, net: str, *, stops_at_bad: bool = False
-) -> Changes:
+def feed_reference(engine: ReferenceEngine, batch: Any, first: int, net: str, *, stops_at_bad: bool = False) -> Changes:
     """Feeds a record batch, raw values or lines of a tape."""
     told: list[Told] = []
-    bad, late = [], []
-    faults = {}
+    bad: list[tuple[int, str]] = []
+    late: list[tuple[int, str]] = []
+    faults: dict[int, Fault] = {}
     for index, item in enumerate(_rows(batch) if hasattr(batch, "__arrow_c_array__") else batch):
         if bad and stops_at_bad:
             break
@@ -63,15 +62,20 @@ def _rows(batch: Any) -> Iterator[dict[str, Any]]:
 def _net(told: Sequence[Told]) -> list[Told]:
     """Net per batch: what came and went is not told, retracts come before inserts, the last punctuations at the end."""
     balance: dict[str, int] = {}
-    changes: dict[str, MatchChange] = {}
-    punctuations = {}
+    gone: dict[str, MatchChange] = {}
+    come: dict[str, MatchChange] = {}
+    punctuations: dict[str, Change] = {}
     for _, change in told:
-        if isinstance(change, MatchChange):
-            balance[change.id] = balance.get(change.id, 0) + (1 if change.op == "insert" else -1)
-            changes[change.id, change.op] = change  # type: ignore[index]
-        else:
+        if not isinstance(change, MatchChange):
             punctuations[change.pattern] = change
-    gone = [changes[id_, "retract"] for id_, count in balance.items() if count < 0]  # type: ignore[index]
-    come = [changes[id_, "insert"] for id_, count in balance.items() if count > 0]  # type: ignore[index]
-    ordered = [*sorted(gone, key=lambda change: change.order), *sorted(come, key=lambda change: change.order)]
-    return [(0, change) for change in [*ordered, *punctuations.values()]]
+            continue
+        balance[change.id] = balance.get(change.id, 0) + (1 if change.op == "insert" else -1)
+        (come if change.op == "insert" else gone)[change.id] = change
+    retracts = [gone[id_] for id_, count in balance.items() if count < 0]
+    inserts = [come[id_] for id_, count in balance.items() if count > 0]
+    changes: list[Change] = [*sorted(retracts, key=_order), *sorted(inserts, key=_order), *punctuations.values()]
+    return [(0, change) for change in changes]
+
+
+def _order(change: MatchChange) -> tuple[str, int, int, str]:
+    return change.order

@@ -236,7 +236,10 @@ def test_a_revision_in_the_batch_of_its_event() -> None:
 def test_a_batch_out_of_order_that_ends_like_a_run() -> None:
     """Sorted by time the rows of key k were 1, 0, 3, and row 2 of key l was taken for row 0."""
     tape = [event(37), event(36), event(37, "other", key="l"), event(40)]
-    check([LINE | {"arcs": STEPS[:1], "final": ["b"]}], [*tape, {"op": "arc-retract", "pattern": "p0", "arc": {"id": "s0"}}])
+    check(
+        [LINE | {"arcs": STEPS[:1], "final": ["b"]}],
+        [*tape, {"op": "arc-retract", "pattern": "p0", "arc": {"id": "s0"}}],
+    )
 
 
 def test_changes_of_several_keys_before_a_punctuation() -> None:

@@ -6,11 +6,13 @@ by value takes longer to draw than to match.
 
 from __future__ import annotations
 
+import itertools
 import json
 from random import Random
 from typing import Any, Final
 
 import pyarrow as pa
+
 from support.generated import REGISTERS
 
 PREDICATES = ("e.x > {a}", "e.x < {a}", "e.y == {b}", "e.type == 'buy'", "e.y != {b}", "e.x + e.y > {a}", "true")
@@ -115,7 +117,11 @@ def arc_change(rng: Random, document: Record, number: int, span: int) -> Record:
         return {"op": "arc-retract", "pattern": document["pattern"], "arc": {"id": rng.choice(known)}}
     place = rng.randrange(len(states) - 1)
     ends = {"from": states[place], "to": states[place + 1]}
-    arc: Record = {"id": f"n{number}", **ends, "when": _predicate(rng, FENCES if "registers" in document else PREDICATES)}
+    arc: Record = {
+        "id": f"n{number}",
+        **ends,
+        "when": _predicate(rng, FENCES if "registers" in document else PREDICATES),
+    }
     if what == "body":
         arc["id"] = rng.choice(known)
     elif what == "loop":
@@ -225,7 +231,7 @@ def cuts(rng: Random, length: int) -> list[tuple[int, int]]:
     places = [0]
     while places[-1] < length:
         places.append(min(length, places[-1] + rng.randint(0, most)))
-    return list(zip(places, places[1:], strict=False))
+    return list(itertools.pairwise(places))
 
 
 def shifted(documents: list[Record], tape: list[Record], by: int) -> tuple[list[Record], list[Record]]:

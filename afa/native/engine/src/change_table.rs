@@ -269,11 +269,9 @@ impl ChangeTable {
                 *balance.entry(*id).or_default() += sign(row);
             }
         }
-        let mut place = 0;
         let mut kept = Vec::with_capacity(ids.len());
-        for row in self.rows.drain(from..) {
+        for (place, row) in self.rows.drain(from..).enumerate() {
             let left = ids[place].and_then(|id| balance.get_mut(&id));
-            place += 1;
             match left {
                 None => kept.push(row),
                 Some(left) if *left == sign(&row) => {

@@ -138,7 +138,7 @@ impl<T: Clone + Eq + std::hash::Hash> Interned<T> {
 #[derive(Debug)]
 pub struct Sets {
     configurations: Interned<Configuration>,
-    sets: Interned<Set>,
+    interned: Interned<Set>,
     /// Per class and set the code that it leads to, or a code with `SLOW`.
     table: Vec<Code>,
     stride: usize,
@@ -149,12 +149,12 @@ impl Default for Sets {
     fn default() -> Self {
         let mut sets = Self {
             configurations: Interned::default(),
-            sets: Interned::default(),
+            interned: Interned::default(),
             table: Vec::new(),
             stride: FIRST_STRIDE,
             conditionals: Vec::new(),
         };
-        let empty = sets.sets.number(Set {
+        let empty = sets.interned.number(Set {
             members: Arc::new([]),
             consumed: 0,
         });
@@ -185,7 +185,7 @@ impl Sets {
         }
         members.sort_unstable();
         members.dedup();
-        let number = self.sets.number(Set {
+        let number = self.interned.number(Set {
             members: members.into(),
             consumed,
         });
@@ -196,7 +196,7 @@ impl Sets {
     /// The set of a code.
     #[must_use]
     pub fn set(&self, code: Code) -> &Set {
-        self.sets.get(unmarked(code))
+        self.interned.get(unmarked(code))
     }
 
     /// How many partial matches a code stands for.
@@ -208,7 +208,7 @@ impl Sets {
     /// How many sets and configurations are in use.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.sets.numbers.len() + self.configurations.numbers.len()
+        self.interned.numbers.len() + self.configurations.numbers.len()
     }
 
     /// Whether there are none; there is always the empty set.
@@ -283,9 +283,9 @@ impl Sets {
             in_use.push(true);
         }
         in_use[DEAD as usize] = true;
-        self.sets.sweep(in_use);
+        self.interned.sweep(in_use);
         let mut configurations = vec![false; self.configurations.known.len()];
-        for set in self.sets.known.iter().flatten() {
+        for set in self.interned.known.iter().flatten() {
             set.members
                 .iter()
                 .for_each(|member| configurations[*member as usize] = true);
@@ -298,6 +298,6 @@ impl Sets {
     pub fn forget_transitions(&mut self) {
         self.table = Vec::new();
         self.conditionals.clear();
-        self.stride = self.sets.known.len().next_power_of_two().max(FIRST_STRIDE);
+        self.stride = self.interned.known.len().next_power_of_two().max(FIRST_STRIDE);
     }
 }

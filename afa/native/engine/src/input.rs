@@ -152,17 +152,17 @@ impl Engine {
             unreachable!("the open chunk holds raw records");
         };
         let begin = rows.arena.len();
-        let scanned = match raw.value {
+        let outcome = match raw.value {
             Some(value) => {
                 rows.arena.extend_from_slice(value);
                 scanner.scan(&mut rows.arena, begin, &raw.envelope)
             }
             None => scanner.scan_tombstone(&mut rows.arena, &raw.envelope),
         };
-        if scanned.is_err() {
+        if outcome.is_err() {
             rows.arena.truncate(begin);
         }
-        (begin, scanned.map(|()| *scanner.head()).map_err(|bad| bad.what))
+        (begin, outcome.map(|()| *scanner.head()).map_err(|bad| bad.what))
     }
 
     #[allow(clippy::too_many_arguments)]

@@ -142,15 +142,21 @@ impl Key {
     /// Visits every word that is kept, with the lane or pattern that keeps it.
     pub fn each_word(&self, mut visit: impl FnMut(Owner, Word)) {
         for (lane, state) in self.lanes.iter().enumerate() {
-            state.tail.iter().for_each(|word| visit(Owner::Lane(lane), *word));
+            for word in &state.tail {
+                visit(Owner::Lane(lane), *word);
+            }
         }
         for page in &self.spine.pages {
             for (lane, list) in page.entering.iter().enumerate() {
-                list.iter().for_each(|word| visit(Owner::Lane(lane), *word));
+                for word in list {
+                    visit(Owner::Lane(lane), *word);
+                }
             }
         }
         for (pattern, list) in &self.carried {
-            list.iter().for_each(|word| visit(Owner::Pattern(*pattern), *word));
+            for word in list {
+                visit(Owner::Pattern(*pattern), *word);
+            }
         }
     }
 

@@ -48,19 +48,19 @@ impl Here {
                 edited = true;
             }
             let removed = removals.first() == Some(row);
-            let changes = changed.last() == Some(row);
+            let differs = changed.last() == Some(row);
             if removed {
                 *removals = &removals[1..];
             }
-            if changes {
+            if differs {
                 changed.pop();
             }
-            edited |= removed || changes;
+            edited |= removed || differs;
             steps.push(Step {
                 row: *row,
                 in_old: true,
                 in_new: !removed,
-                edited: removed || changes,
+                edited: removed || differs,
             });
         }
         if is_last && !inserts.is_empty() {

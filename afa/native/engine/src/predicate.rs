@@ -244,7 +244,9 @@ impl Columns {
     /// The number of a column. An empty form never triggers, an empty conjunction always does.
     #[allow(clippy::cast_possible_truncation)] // limited by max_program_arcs
     pub fn number(&mut self, mut form: Vec<Vec<u32>>) -> u32 {
-        form.iter_mut().for_each(|conjunction| conjunction.sort_unstable());
+        for conjunction in &mut form {
+            conjunction.sort_unstable();
+        }
         form.sort_unstable();
         form.dedup();
         if let Some(number) = self.numbers.get(&form) {

@@ -181,23 +181,20 @@ impl Engine {
     fn add_restored(&mut self, which: usize, event: &RestoredEvent, data: &[u8]) -> u32 {
         let number = self.restored_chunk(which);
         let (chunk, scanner) = self.rows.chunk_and_scanner(number, RESTORED);
-        let Payload::Scanned(scanned) = &mut chunk.payload else {
+        let Payload::Scanned(rows) = &mut chunk.payload else {
             unreachable!("chunks of restored rows hold raw records");
         };
-        let record = append(&mut scanned.arena, data);
-        let read = scanner.scan(&mut scanned.arena, record.begin as usize, &BESIDE);
+        let record = append(&mut rows.arena, data);
+        let read = scanner.scan(&mut rows.arena, record.begin as usize, &BESIDE);
         debug_assert!(read.is_ok(), "checked before");
         let head = Head {
             operation: Operation::Insert,
             key: None,
             ts: event.ts,
-            id: Some(append(&mut scanned.arena, event.id.as_bytes())),
+            id: Some(append(&mut rows.arena, event.id.as_bytes())),
             seq: event.seq,
             rev: event.rev,
-            kind: event
-                .kind
-                .as_ref()
-                .map(|kind| append(&mut scanned.arena, kind.as_bytes())),
+            kind: event.kind.as_ref().map(|kind| append(&mut rows.arena, kind.as_bytes())),
             when: None,
         };
         self.rows.push_scanned(number, record, &head, 0);

@@ -3,23 +3,33 @@
 use std::sync::Arc;
 
 use crate::event::{Data, Id};
+use crate::expression::FieldPath;
+use crate::value::Value;
 
 /// An insert, a revision or a retraction.
 #[derive(Clone, Debug)]
-pub struct Event {
-    pub key: Arc<str>,
-    pub ts: i64,
-    pub id: Id,
-    pub retracts: bool,
-    pub seq: Option<i64>,
-    pub rev: i64,
-    pub kind: Option<Arc<str>>,
-    pub data: Data,
+pub(crate) struct Event {
+    pub(crate) key: Arc<str>,
+    pub(crate) ts: i64,
+    pub(crate) id: Id,
+    pub(crate) retracts: bool,
+    pub(crate) seq: Option<i64>,
+    pub(crate) rev: i64,
+    pub(crate) kind: Option<Arc<str>>,
+    pub(crate) data: Data,
+}
+
+impl Event {
+    /// The field at a path, as it is declared.
+    pub(crate) fn field(&self, path: &FieldPath) -> Value {
+        let found = path.steps.iter().try_fold(&self.data, |data, step| data.get(step));
+        path.conform(found.map_or(Value::Unknown, Data::value))
+    }
 }
 
 /// One record.
 #[derive(Clone, Debug)]
-pub enum Record {
+pub(crate) enum Record {
     /// An insert, revision or retraction.
     Event(Event),
     /// A punctuation, perhaps with a condition.
@@ -35,7 +45,7 @@ impl Record {
     ///
     /// # Errors
     /// Says for people why the record is bad.
-    pub fn read(data: Data, number: u64) -> Result<Self, String> {
+    pub(crate) fn read(data: Data, number: u64) -> Result<Self, String> {
         let Data::Map(members) = data else {
             return Err("a record must be a mapping".into());
         };

@@ -290,7 +290,10 @@ fn read_events(reader: &mut Reader<'_>) -> Result<Vec<RestoredEvent>, SnapshotFa
     Ok(events)
 }
 
-fn read_tombs(reader: &mut Reader<'_>) -> Result<Vec<((i64, Id), Tomb)>, SnapshotFault> {
+/// Time and id.
+type Identity = (i64, Id);
+
+fn read_tombs(reader: &mut Reader<'_>) -> Result<Vec<(Identity, Tomb)>, SnapshotFault> {
     let mut tombs = Vec::new();
     for _ in 0..reader.length(4)? {
         let identity = (reader.signed()?, Id::of(reader.text()?));

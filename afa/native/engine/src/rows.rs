@@ -206,6 +206,9 @@ impl Rows {
     }
 
     /// Sees to it that a predicate is evaluated for all rows of a chunk.
+    ///
+    /// # Panics
+    /// If the chunk is not there.
     pub fn ready_truths(&mut self, chunk: usize, predicate: u32, predicates: &mut Predicates) {
         let chunk = self.chunks[chunk].as_mut().expect("a chunk in use");
         chunk.ready_truths(predicate, predicates, &self.fields, &self.scanners);

@@ -128,7 +128,7 @@ impl Engine {
         let mut run = std::mem::take(&mut segment.run);
         run.clear();
         let (first, last) = (segment.first + place, segment.first + end);
-        run.extend(row_number(segment.chunk, first)..row_number(segment.chunk, first) + (last - first) as u32);
+        run.extend((first..last).map(|offset| row_number(segment.chunk, offset)));
         self.count_unseen(&run);
         self.append(number, &run, Some(segment.record(place)));
         segment.run = run;
@@ -333,7 +333,7 @@ fn spread(bits: u8) -> u64 {
     let copies = u64::from(bits) * 0x0101_0101_0101_0101;
     let chosen = copies & 0x8040_2010_0804_0201;
     // Adding 127 carries into the highest bit of every byte that is not zero; the one that is there already stays.
-    ((chosen & 0x7F7F_7F7F_7F7F_7F7F) + 0x7F7F_7F7F_7F7F_7F7F | chosen) >> 7 & 0x0101_0101_0101_0101
+    ((((chosen & 0x7F7F_7F7F_7F7F_7F7F) + 0x7F7F_7F7F_7F7F_7F7F) | chosen) >> 7) & 0x0101_0101_0101_0101
 }
 
 /// Whether the key field of a pattern is the event's key; an integer is compared as its digits.

@@ -207,7 +207,9 @@ impl Covered {
                 .collect();
             members.sort_unstable();
             writer.length(members.len());
-            members.iter().for_each(|member| writer.length(*member));
+            for member in members {
+                writer.length(member);
+            }
         }
     }
 
@@ -265,5 +267,7 @@ fn write_seqs(writer: &mut Writer, mut seqs: Vec<i64>) {
     seqs.sort_unstable();
     seqs.dedup();
     writer.length(seqs.len());
-    seqs.into_iter().for_each(|seq| writer.signed(seq));
+    for seq in seqs {
+        writer.signed(seq);
+    }
 }

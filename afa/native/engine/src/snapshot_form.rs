@@ -64,7 +64,7 @@ impl std::error::Error for SnapshotFault {}
 /// BLAKE2b-128.
 ///
 /// # Panics
-/// Never: the length is one that BLAKE2b has.
+/// Never: the length is one that `BLAKE2b` has.
 #[must_use]
 pub fn digest(bytes: &[u8]) -> [u8; 16] {
     let mut digest = [0; 16];

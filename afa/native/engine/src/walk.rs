@@ -18,6 +18,9 @@ use crate::rows::parts;
 use crate::spine::{Page, Place};
 use crate::walker::{Side, Walker, apply_deltas, new_list};
 
+/// Rows with the class that they had and the one that they get.
+pub type Reclassed = HashMap<u32, (u32, u32), FixedState>;
+
 /// What is to be changed in one key.
 #[derive(Debug, Default)]
 pub struct Plan {
@@ -26,7 +29,7 @@ pub struct Plan {
     /// Rows to be taken out, in event order.
     pub removals: Vec<u32>,
     /// A pattern whose rows change their class: from, to.
-    pub reclassed: Option<(usize, HashMap<u32, (u32, u32), FixedState>)>,
+    pub reclassed: Option<(usize, Reclassed)>,
     /// Sequence numbers may have come or gone anywhere: look at every link.
     pub relinks: bool,
 }
@@ -186,7 +189,7 @@ impl Matcher<'_> {
             if step.in_new && cuts.contains(&new_slot) {
                 walker.snapshots.push(new_list(self.rows, walker));
             }
-            let (old, new) = self.sides(key, page, old_slot, step, walker, plan, edited && gap_free);
+            let (old, new) = self.sides(key, page, old_slot, *step, walker, plan, edited && gap_free);
             self.step_walker(walker, step.row, old, new, tracked);
             old_slot += usize::from(step.in_old);
             new_slot += usize::from(step.in_new);
@@ -194,10 +197,8 @@ impl Matcher<'_> {
                 tracked = false;
                 walker.common.clear();
             }
-            if !tracked {
-                if walker.deltas.is_empty() && !gap_free {
-                    break;
-                }
+            if !tracked && walker.deltas.is_empty() && !gap_free {
+                break;
             }
         }
         walker.common.clear();
@@ -251,7 +252,7 @@ impl Matcher<'_> {
         key: &Key,
         page: usize,
         old_slot: usize,
-        step: &Step,
+        step: Step,
         walker: &mut Walker,
         plan: &Plan,
         relinks: bool,
@@ -325,7 +326,7 @@ impl Matcher<'_> {
         let mut begin = 0;
         for (piece, end) in cuts.iter().copied().chain([rows.len()]).enumerate() {
             if piece > 0 {
-                let entering = self.entering_of(key, walkers, piece - 1);
+                let entering = Self::entering_of(key, walkers, piece - 1);
                 key.spine.pages.insert(page + piece, Page::new(entering));
             }
             let target = &mut key.spine.pages[page + piece];
@@ -340,7 +341,7 @@ impl Matcher<'_> {
     }
 
     /// The lists that enter a page which a cut has made.
-    fn entering_of(&self, key: &Key, walkers: &mut [Walker], cut: usize) -> Vec<Vec<Word>> {
+    fn entering_of(key: &Key, walkers: &mut [Walker], cut: usize) -> Vec<Vec<Word>> {
         let mut entering = vec![Vec::new(); key.lanes.len()];
         for walker in walkers.iter_mut() {
             if let Some(lane) = walker.lane {

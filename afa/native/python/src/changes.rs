@@ -1,5 +1,7 @@
 //! What a batch led to, as Python sees it.
 
+use std::fmt::Write as _;
+
 use afa_engine::change_table::{ChangeKind, ChangeRow, ChangeTable};
 use afa_engine::segment::Fed;
 use afa_engine::value::Value;
@@ -138,7 +140,12 @@ impl NativeChanges {
 }
 
 fn hex(id: [u8; 16]) -> String {
-    id.iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut text = String::with_capacity(32);
+    for byte in id {
+        // Writing into a text cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 fn plain<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {

@@ -94,6 +94,7 @@ impl NativeEngine {
 
     /// Feeds raw records from the one with index `from` on. The answer is the index of a record whose texts have to be
     /// checked first, if there is one.
+    #[allow(clippy::needless_pass_by_value)] // what an argument is extracted to has no borrowed form
     fn feed_raw(
         &mut self,
         py: Python<'_>,

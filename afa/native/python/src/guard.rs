@@ -32,7 +32,10 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
 }
 
 fn told(info: &PanicHookInfo<'_>) -> String {
-    let what = info.payload_as_str().unwrap_or("no message");
+    let payload = info.payload();
+    let text = payload.downcast_ref::<&str>().copied();
+    let what = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let what = what.unwrap_or("no message");
     let place = info.location().map(ToString::to_string).unwrap_or_default();
     let trace = std::backtrace::Backtrace::capture();
     format!("{what} at {place}\n{trace}")

@@ -136,8 +136,7 @@ fn compare(bench: &mut Bench, record: &[u8], fields: &[FieldPath], tree: Option<
     }
 }
 
-fn compare_fields(bench: &mut Bench, fields: &[FieldPath], event: &crate::event::Event, shown: &str) {
-    use crate::expression::EventView;
+fn compare_fields(bench: &mut Bench, fields: &[FieldPath], event: &crate::record::Event, shown: &str) {
     let expected: Vec<_> = fields.iter().map(|path| bits(&event.field(path))).collect();
     let found: Vec<_> = bench.values().iter().map(bits).collect();
     assert_eq!(found, expected, "{shown}");
