@@ -125,7 +125,9 @@ class NativeEngine:
         beside = _Beside(numbers=[line.number for line in lines])
         if partition:
             beside.partitions = [partition] * len(lines)
-        told = self._feed(_Lines(lines), [line.raw for line in lines], beside, 0, net_per_batch, stops_at_bad=stops_at_bad)
+        told = self._feed(
+            _Lines(lines), [line.raw for line in lines], beside, 0, net_per_batch, stops_at_bad=stops_at_bad
+        )
         told.bad = [(index, _reason(lines[index], reason)) for index, reason in told.bad]
         return told
 

@@ -33,11 +33,13 @@ def feed(engine: Engine, *records: dict[str, Any]) -> list[list[dict[str, Any]]]
 
 
 def hashes(engine: Engine) -> dict[str, str]:
-    return {key: engine.state_hash(key) for key in engine}
+    keys = engine.keys()
+    return {key: engine.state_hash(key) for key in keys}
 
 
 def snapshots(engine: Engine) -> dict[str, bytes]:
-    return {key: engine.snapshot(key) for key in engine}
+    keys = engine.keys()
+    return {key: engine.snapshot(key) for key in keys}
 
 
 def restored(patterns: list[Pattern], engine: Engine, before: list[dict[str, Any]]) -> Engine:

@@ -52,6 +52,7 @@ ROW = {
         for source, target, when in (("a", "b", "e.x == 1"), ("b", "c", "e.x > 2"), ("c", "d", "e.x == 2"))
     ],
 }
+NESTED = {"x": None, "list": [1, 2.5, "t", [True]], "in": {"z": -1, "a": ""}}
 BEFORE = [event(8, "s", 1), event(9, "t", 7), PUNCTUATION, event(12, "v", 4), event(11, "u", 3)]
 LATER = [event(10, "w", 5), event(13, "x", 2), retraction(12, "v"), event(12, "v", 6, rev=1)]
 
@@ -76,12 +77,7 @@ CASES: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str
         [
             PUNCTUATION,
             event(10, "s", 1, type="buy", seq=-3, rev=2),
-            {
-                "key": "k",
-                "ts": 11,
-                "id": "é",
-                "data": {"x": None, "list": [1, 2.5, "t", [True]], "in": {"z": -1, "a": ""}},
-            },
+            {"key": "k", "ts": 11, "id": "é", "data": NESTED},
             retraction(12, "gone", rev=3, seq=9),
         ],
         [event(12, "gone", 2, rev=3), event(12, "gone", 2, rev=4)],

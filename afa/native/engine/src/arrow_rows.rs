@@ -153,6 +153,12 @@ impl ArrowRows {
         self.length
     }
 
+    /// How many data columns there are.
+    #[must_use]
+    pub fn fields(&self) -> usize {
+        self.batch.fields.len()
+    }
+
     /// Whether there is no row.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -134,7 +134,7 @@ impl Engine {
             rows.splice(..late, rest);
         }
         if !rows.is_empty() {
-            self.matcher(key.domain).append(key, rows, None);
+            self.append_rows(key, rows, None);
         }
         again
     }

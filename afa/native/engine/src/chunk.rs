@@ -222,6 +222,16 @@ impl Chunk {
         }
     }
 
+    /// About how many bytes came with each row.
+    #[must_use]
+    pub fn average_bytes(&self) -> usize {
+        match &self.payload {
+            Payload::Gone => 0,
+            Payload::Scanned(rows) => rows.arena.len() / self.len().max(1),
+            Payload::Arrow(rows) => rows.fields() * size_of::<i64>(),
+        }
+    }
+
     /// Lets the payload go: no event of this chunk is stored any more, only starts of partial matches may be.
     pub fn drop_payload(&mut self) {
         self.payload = Payload::Gone;

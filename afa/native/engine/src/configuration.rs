@@ -70,6 +70,8 @@ pub struct Set {
     pub members: Arc<[u32]>,
     /// How many events were consumed; counted only for windows in events, else 0.
     pub consumed: u64,
+    /// It had more members than a limit allows, and was cut.
+    pub is_cut: bool,
 }
 
 /// Where a class leads from a set when that depends on the event itself.
@@ -143,6 +145,19 @@ pub struct Sets {
     table: Vec<Code>,
     stride: usize,
     conditionals: Vec<Conditional>,
+    /// No set has more members.
+    largest: usize,
+    /// What sets and configurations take, about.
+    bytes: usize,
+}
+
+/// What a set and a configuration take beside their members and values: twice the thing, its numbers and its place in
+/// a table.
+const SET_BYTES: usize = 96;
+const CONFIGURATION_BYTES: usize = 96;
+
+fn configuration_bytes(configuration: &Configuration) -> usize {
+    CONFIGURATION_BYTES + size_of::<Value>() * configuration.registers.len()
 }
 
 impl Default for Sets {
@@ -153,10 +168,13 @@ impl Default for Sets {
             table: Vec::new(),
             stride: FIRST_STRIDE,
             conditionals: Vec::new(),
+            largest: 1,
+            bytes: 0,
         };
         let empty = sets.interned.number(Set {
             members: Arc::new([]),
             consumed: 0,
+            is_cut: false,
         });
         debug_assert_eq!(empty, DEAD);
         sets
@@ -166,7 +184,11 @@ impl Default for Sets {
 impl Sets {
     /// The number of a configuration.
     pub fn configuration_number(&mut self, configuration: Configuration) -> u32 {
-        self.configurations.number(configuration)
+        let bytes = configuration_bytes(&configuration);
+        let before = self.configurations.numbers.len();
+        let number = self.configurations.number(configuration);
+        self.bytes += bytes * (self.configurations.numbers.len() - before);
+        number
     }
 
     /// The configuration of a number.
@@ -179,16 +201,21 @@ impl Sets {
     ///
     /// # Panics
     /// If there are more than 2^30 sets at once.
-    pub fn set_number(&mut self, mut members: Vec<u32>, consumed: u64) -> u32 {
+    pub fn set_number(&mut self, mut members: Vec<u32>, consumed: u64, is_cut: bool) -> u32 {
         if members.is_empty() {
             return DEAD;
         }
         members.sort_unstable();
         members.dedup();
+        self.largest = self.largest.max(members.len());
+        let bytes = SET_BYTES + size_of::<u32>() * members.len();
+        let before = self.interned.numbers.len();
         let number = self.interned.number(Set {
             members: members.into(),
             consumed,
+            is_cut,
         });
+        self.bytes += bytes * (self.interned.numbers.len() - before);
         assert!(number < SLOW - 1, "fewer than 2^30 sets at once");
         number
     }
@@ -203,6 +230,20 @@ impl Sets {
     #[must_use]
     pub fn size(&self, code: Code) -> usize {
         if code == DEAD { 0 } else { self.set(code).members.len() }
+    }
+
+    /// The most partial matches that a code may stand for.
+    #[must_use]
+    #[inline]
+    pub fn largest(&self) -> usize {
+        self.largest
+    }
+
+    /// About how many bytes sets and configurations take, those that nobody uses any more included.
+    #[must_use]
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// How many sets and configurations are in use.
@@ -277,8 +318,9 @@ impl Sets {
         &mut self.conditionals[(code & !SLOW) as usize]
     }
 
-    /// Forgets all sets but those in use (by number), the configurations that only they had, and all transitions.
-    pub fn sweep(&mut self, in_use: &mut Vec<bool>) {
+    /// Forgets all sets but those in use (by number), the configurations that only they had, except those that were
+    /// found, and all transitions.
+    pub fn sweep(&mut self, in_use: &mut Vec<bool>, found: impl Iterator<Item = u32>) {
         if in_use.is_empty() {
             in_use.push(true);
         }
@@ -290,8 +332,20 @@ impl Sets {
                 .iter()
                 .for_each(|member| configurations[*member as usize] = true);
         }
+        found.for_each(|number| configurations[number as usize] = true);
         self.configurations.sweep(&configurations);
+        self.measure();
         self.forget_transitions();
+    }
+
+    fn measure(&mut self) {
+        (self.largest, self.bytes) = (1, 0);
+        for set in self.interned.known.iter().flatten() {
+            self.largest = self.largest.max(set.members.len());
+            self.bytes += SET_BYTES + size_of::<u32>() * set.members.len();
+        }
+        let configurations = self.configurations.known.iter().flatten();
+        self.bytes += configurations.map(configuration_bytes).sum::<usize>();
     }
 
     /// Forgets what classes lead to: they may mean something else now.

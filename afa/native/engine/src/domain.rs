@@ -426,7 +426,7 @@ impl Engine {
         }
         let sets: usize = self.programs.iter().map(|program| program.sets.len()).sum();
         if sets > 2 * self.sets_after_sweep {
-            self.sweep_sets();
+            self.sweep_sets(None);
         }
     }
 
@@ -444,11 +444,11 @@ impl Engine {
         self.chunks_after_sweep = self.rows.live_chunks().max(64);
     }
 
-    /// Drops sets and configurations that nothing refers to any more.
-    fn sweep_sets(&mut self) {
+    /// Drops sets and configurations that nothing refers to any more; `taken` is a key that is being worked on.
+    pub(crate) fn sweep_sets(&mut self, taken: Option<&Key>) {
         let mut marks: Vec<Vec<bool>> = self.programs.iter().map(|_| vec![true]).collect();
         let lanes = &self.lanes;
-        for key in self.keys.iter().flatten() {
+        for key in self.keys.iter().flatten().map(|key| &**key).chain(taken) {
             key.each_word(|owner, word| {
                 let pattern = owner.pattern(lanes);
                 let number = unmarked(code_of(word));
@@ -459,12 +459,14 @@ impl Engine {
                 marks[number] = true;
             });
         }
-        for (program, marks) in self.programs.iter_mut().zip(&mut marks) {
-            program.sweep(marks);
+        for (number, (program, marks)) in self.programs.iter_mut().zip(&mut marks).enumerate() {
+            let found = self.findings.list.iter().filter(|found| found.pattern == number);
+            program.sweep(marks, found.map(|found| found.configuration));
         }
         self.telling.forget_outcomes();
         let left: usize = self.programs.iter().map(|program| program.sets.len()).sum();
         self.sets_after_sweep = left.max(4096);
+        self.set_bytes_after_sweep = self.programs.iter().map(|program| program.sets.bytes()).sum();
     }
 }
 

@@ -39,6 +39,14 @@ pub struct Counters {
     pub degraded_keys: u64,
     /// Records of new keys that `max_keys` refused.
     pub refused_keys: u64,
+    /// Partial matches that `max_partial_matches_per_key` refused.
+    pub refused_partial_matches: u64,
+    /// Stored events that went early because of `max_events_per_key`.
+    pub dropped_events: u64,
+    /// Stored events that went early because of `max_bytes_per_key`.
+    pub dropped_for_bytes: u64,
+    /// New arcs that `max_program_arcs` refused.
+    pub refused_arcs: u64,
 }
 
 /// What a retraction names.
@@ -100,6 +108,7 @@ pub struct Engine {
     pub(crate) late: crate::late::LateScratch,
     pub(crate) spare_pages: crate::spine::SparePages,
     pub(crate) sets_after_sweep: usize,
+    pub(crate) set_bytes_after_sweep: usize,
     pub(crate) chunks_after_sweep: usize,
     pub(crate) live_partial_matches: usize,
 }
@@ -137,6 +146,7 @@ impl Engine {
             late: crate::late::LateScratch::default(),
             spare_pages: crate::spine::SparePages::default(),
             sets_after_sweep: 4096,
+            set_bytes_after_sweep: 0,
             chunks_after_sweep: 64,
             live_partial_matches: 0,
             programs,
@@ -243,7 +253,7 @@ impl Engine {
         let mut key = self.take_key(number);
         let was_degraded = key.degraded;
         let before = live(&key);
-        self.matcher(key.domain).append(&mut key, rows, first_record);
+        self.append_rows(&mut key, rows, first_record);
         self.newest = self.newest.max(key.spine.last_ts());
         self.after(&mut key, before, was_degraded);
         self.put_key(number, key);
@@ -254,6 +264,7 @@ impl Engine {
         self.live_partial_matches = self.live_partial_matches + live(key) - before;
         self.counters.peak_partial_matches = self.counters.peak_partial_matches.max(self.live_partial_matches);
         self.keep_limits(key);
+        self.sweep_if_grown(key);
         self.counters.degraded_keys += u64::from(key.degraded && !was_degraded);
         if !self.findings.list.is_empty() {
             self.tell(key);
@@ -412,17 +423,6 @@ impl Engine {
             ..Plan::default()
         };
         self.matcher(key.domain).apply(key, &plan);
-    }
-
-    /// Sees to it that a key does not outgrow its limits.
-    fn keep_limits(&mut self, key: &mut Key) {
-        if key.spine.pages.len() <= self.limits.max_events_per_key / crate::spine::PAGE_ENTRIES {
-            return;
-        }
-        while key.spine.len() > self.limits.max_events_per_key && key.spine.pages.len() > 1 {
-            self.drop_front(key);
-            key.degraded = true;
-        }
     }
 }
 

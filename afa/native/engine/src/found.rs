@@ -33,6 +33,8 @@ pub struct Findings {
     pub record: u32,
     /// Rows that took the place of another row of the same identity.
     pub aliases: Vec<(u32, u32)>,
+    /// Partial matches that a limit refused.
+    pub refused: usize,
 }
 
 impl Findings {

@@ -96,6 +96,8 @@ pub struct Key {
     pub degraded: bool,
     /// Whether it waits in the queue of keys to be cleaned.
     pub queued: bool,
+    /// With this many pages it is measured again.
+    pub next_measure: usize,
 }
 
 impl Key {
@@ -112,6 +114,7 @@ impl Key {
             tombs: BTreeMap::new(),
             degraded: false,
             queued: false,
+            next_measure: 0,
         }
     }
 

@@ -111,7 +111,9 @@ impl Matcher<'_> {
         let program = &mut self.programs[pattern];
         let new = program.begin(class, || self.rows.view(row));
         let expires = expiry(program, self.rows, row);
-        if new != DEAD && !is_closed(program, expires, ts) {
+        let begins = new != DEAD && !is_closed(program, expires, ts);
+        if begins && !self.refuses_run(pattern, &list, std::iter::empty()) {
+            let program = &self.programs[pattern];
             if new & FINAL != 0 {
                 self.findings.note(program, pattern, false, row, row, new);
             }
@@ -135,6 +137,7 @@ impl Matcher<'_> {
                 if let Some(lane) = lane {
                     apply_deltas(self.rows, &mut key.lanes[lane].tail, deltas);
                     key.lanes[lane].expires = i64::MIN;
+                    self.keep_all(key);
                 }
                 return;
             };
@@ -147,6 +150,7 @@ impl Matcher<'_> {
             (page, slot) = (page + 1, 0);
             if let (Some(lane), Some(next)) = (lane, key.spine.pages.get_mut(page)) {
                 apply_deltas(self.rows, &mut next.entering[lane], deltas);
+                self.keep_list(pattern, &mut next.entering[lane]);
             }
         }
     }

@@ -25,6 +25,7 @@ pub mod function;
 pub mod input;
 pub mod json;
 pub mod json_text;
+mod keeping;
 pub mod kernel;
 pub mod key;
 pub mod late;

@@ -2,6 +2,7 @@
 
 use crate::configuration::{DEAD, FINAL, Word, start_row, word};
 use crate::found::Findings;
+use crate::keeping::keep_to;
 use crate::key::{Key, Lane};
 use crate::late::LateScratch;
 use crate::linear::LinearScratch;
@@ -30,7 +31,7 @@ pub struct Matcher<'a> {
     pub spare_pages: &'a mut SparePages,
     /// The effective punctuation of the key's partition.
     pub punctuation: Option<i64>,
-    /// The most partial matches that a key may have in one pattern.
+    /// The most partial matches that a key may have.
     pub max_partial_matches: usize,
     /// What was found.
     pub findings: &'a mut Findings,
@@ -70,6 +71,9 @@ impl Matcher<'_> {
                 self.append_lane(key, lane, piece, record);
             }
             self.push_entries(&mut key.spine.pages[last], piece);
+            if self.lanes.len() > 1 {
+                self.keep_all(key);
+            }
             at += piece.len();
         }
     }
@@ -103,7 +107,7 @@ impl Matcher<'_> {
             self.append_gap_free(key, lane, piece, first_record);
             return;
         }
-        key.degraded |= self.step_rows(&mut key.lanes[lane], pattern, piece, first_record);
+        self.step_rows(&mut key.lanes[lane], pattern, piece, first_record);
     }
 
     fn append_gap_free(&mut self, key: &mut Key, lane: usize, piece: &[u32], first_record: Option<u32>) {
@@ -129,12 +133,12 @@ impl Matcher<'_> {
             }
             before = self.rows.seq(*row);
             let record = first_record.map(|_| self.findings.record);
-            key.degraded |= self.step_rows(&mut key.lanes[lane], pattern, &[*row], record);
+            self.step_rows(&mut key.lanes[lane], pattern, &[*row], record);
         }
     }
 
-    /// Steps the list after the last event over rows that follow; true if a limit was met.
-    fn step_rows(&mut self, lane: &mut Lane, pattern: usize, piece: &[u32], first_record: Option<u32>) -> bool {
+    /// Steps the list after the last event over rows that follow.
+    fn step_rows(&mut self, lane: &mut Lane, pattern: usize, piece: &[u32], first_record: Option<u32>) {
         let first = piece[0];
         let (number, offset) = parts(first);
         let rows = &*self.rows;
@@ -152,7 +156,7 @@ impl Matcher<'_> {
         let entries = piece.iter().map(|row| (*row, rows.ts(*row), rows.class(pattern, *row)));
         let (program, findings) = (&mut self.programs[pattern], &mut *self.findings);
         let most = self.max_partial_matches;
-        step_entries(program, rows, findings, lane, pattern, entries, first_record, most)
+        step_entries(program, rows, findings, lane, pattern, entries, first_record, most);
     }
 
     /// The sequence number of the last event that a lane saw before a place (none: the end).
@@ -208,7 +212,7 @@ impl Matcher<'_> {
     }
 }
 
-/// Steps a list over entries; true if a limit was met.
+/// Steps a list over entries.
 #[allow(clippy::too_many_arguments)] // the innermost loop, for two ways to find the entries
 #[inline]
 fn step_entries(
@@ -220,9 +224,8 @@ fn step_entries(
     entries: impl Iterator<Item = (u32, i64, u32)>,
     first_record: Option<u32>,
     max_partial_matches: usize,
-) -> bool {
+) {
     let (span, timed) = (program.window.span(), matches!(program.window, Window::Time(_)));
-    let mut degraded = false;
     let mut list = std::mem::take(&mut lane.tail);
     for (step, (row, ts, class)) in (0..).zip(entries) {
         if class >= UNRELEASED {
@@ -235,9 +238,7 @@ fn step_entries(
         let started = program.begin(class, || rows.view(row));
         if started != DEAD {
             let expires = ts.saturating_add(span);
-            if list.len() >= max_partial_matches {
-                degraded = true;
-            } else if ts < expires || !timed {
+            if ts < expires || !timed {
                 if list.is_empty() {
                     lane.expires = expires;
                 }
@@ -251,9 +252,11 @@ fn step_entries(
             }
             findings.note_list(program, pattern, row, &list);
         }
+        if list.len().saturating_mul(program.sets.largest()) >= max_partial_matches {
+            findings.refused += keep_to(&program.sets, &mut list, max_partial_matches);
+        }
     }
     lane.tail = list;
-    degraded
 }
 
 /// Drops the partial matches whose window closes at or before an instant: lists are ordered by start. The answer is

@@ -72,8 +72,6 @@ pub struct Program {
     pub sets: Sets,
     /// The most partial matches of one start event.
     pub max_set_size: usize,
-    /// How often that was not enough.
-    pub truncated: u64,
     /// The states of a linear pattern in order, from the start to the only final one; empty: it is not linear.
     pub chain: Vec<u32>,
     /// The only final configuration of a linear pattern, once it was asked for.
@@ -108,7 +106,6 @@ impl Program {
             evaluations: 0,
             sets: Sets::default(),
             max_set_size: usize::MAX,
-            truncated: 0,
             chain: Vec::new(),
             last_configuration: None,
             start: 0,
@@ -429,9 +426,9 @@ impl Program {
         number
     }
 
-    /// Drops the sets that are not in use, and what was remembered of transitions.
-    pub fn sweep(&mut self, in_use: &mut Vec<bool>) {
-        self.sets.sweep(in_use);
+    /// Drops the sets that are not in use, and what was remembered of transitions; configurations that were found stay.
+    pub fn sweep(&mut self, in_use: &mut Vec<bool>, found: impl Iterator<Item = u32>) {
+        self.sets.sweep(in_use, found);
         self.last_configuration = None;
         self.forget_starts();
     }

@@ -148,7 +148,7 @@ impl Engine {
             let row = self.add_restored(STARTS, &start.event, NO_DATA);
             let members = start.members.iter().map(|member| numbers[*member]).collect();
             let program = &mut self.programs[cover.pattern];
-            let set = program.sets.set_number(members, start.consumed);
+            let set = program.sets.set_number(members, start.consumed, false);
             list.push(word(row, program.code(set)));
         }
         let Some(lane) = self.lanes.iter().position(|pattern| *pattern == cover.pattern) else {

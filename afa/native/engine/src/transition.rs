@@ -86,7 +86,7 @@ impl Program {
                 registers: initial,
             })];
             self.close(class, &mut members);
-            origin = self.sets.set_number(members, 0);
+            origin = self.sets.set_number(members, 0, false);
             self.classes[class as usize].origin = origin;
         }
         let code = self.step(class, origin, event);
@@ -191,13 +191,28 @@ impl Program {
         self.close(class, &mut members);
         members.sort_unstable();
         members.dedup();
-        if members.len() > self.max_set_size {
-            members.truncate(self.max_set_size);
-            self.truncated += 1;
+        let is_cut = members.len() > self.max_set_size;
+        if is_cut {
+            self.cut(&mut members);
         }
         let counts = matches!(self.window, Window::Events(_));
-        let set = self.sets.set_number(members, if counts { consumed + 1 } else { 0 });
+        let set = self
+            .sets
+            .set_number(members, if counts { consumed + 1 } else { 0 }, is_cut);
         self.code(set)
+    }
+
+    /// Cuts a set to its limit. Matches take up to half of it, so that both they and what goes on are not lost at once.
+    #[cold]
+    fn cut(&self, members: &mut Vec<u32>) {
+        let is_final = |member: &u32| self.finals[self.sets.configuration(*member).state as usize];
+        let (mut found, mut others): (Vec<u32>, Vec<u32>) = members.iter().partition(|member| is_final(member));
+        let half = self.max_set_size / 2;
+        found.truncate(half.max(self.max_set_size.saturating_sub(others.len())));
+        others.truncate(self.max_set_size - found.len());
+        found.append(&mut others);
+        found.sort_unstable();
+        *members = found;
     }
 
     /// Adds what epsilon bodies of the class lead to.

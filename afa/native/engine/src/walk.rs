@@ -69,6 +69,7 @@ impl Matcher<'_> {
                 key.lanes[lane].expires = i64::MIN;
             }
         }
+        self.keep_all(key);
     }
 
     fn walkers(&self, plan: &Plan) -> Vec<Walker> {
@@ -147,7 +148,9 @@ impl Matcher<'_> {
             if let Some(lane) = walker.lane
                 && !walker.deltas.is_empty()
             {
-                apply_deltas(self.rows, &mut key.spine.pages[page].entering[lane], &walker.deltas);
+                let entering = &mut key.spine.pages[page].entering[lane];
+                apply_deltas(self.rows, entering, &walker.deltas);
+                self.keep_list(walker.pattern, entering);
             }
             let edited = here.is_edited() || walker.relinks_next;
             if edited || !walker.deltas.is_empty() {

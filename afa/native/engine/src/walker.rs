@@ -158,11 +158,15 @@ impl Matcher<'_> {
         } else {
             DEAD
         };
-        let after = if new.sees() {
+        let mut after = if new.sees() {
             self.programs[pattern].begin(new.class, view)
         } else {
             DEAD
         };
+        let others = walker.deltas.iter().map(|delta| delta.new);
+        if after != DEAD && self.refuses_run(pattern, &walker.common, others) {
+            after = DEAD;
+        }
         self.note(pattern, row, row, (old, before), (new, after));
         if before != after {
             walker.deltas.push(Delta {

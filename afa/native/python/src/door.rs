@@ -220,7 +220,9 @@ impl NativeEngine {
 
     /// Whether another arc would be one too many.
     fn too_many_arcs(&mut self) -> bool {
-        self.engine.too_many_arcs()
+        let refuses = self.engine.too_many_arcs();
+        self.engine.counters.refused_arcs += u64::from(refuses);
+        refuses
     }
 
     /// The bound below which an arc record is late.
@@ -266,6 +268,10 @@ impl NativeEngine {
         counted.set_item("peak_partial_matches", counters.peak_partial_matches)?;
         counted.set_item("degraded_keys", counters.degraded_keys)?;
         counted.set_item("refused_keys", counters.refused_keys)?;
+        counted.set_item("refused_partial_matches", counters.refused_partial_matches)?;
+        counted.set_item("dropped_events", counters.dropped_events)?;
+        counted.set_item("dropped_for_bytes", counters.dropped_for_bytes)?;
+        counted.set_item("refused_arcs", counters.refused_arcs)?;
         let (errors, evaluations) = self.engine.evaluations();
         counted.set_item("errors", errors)?;
         counted.set_item("condition_evaluations", evaluations)?;
