@@ -133,6 +133,9 @@ impl Matcher<'_> {
         for entry in std::mem::take(&mut walker.common) {
             let expires = expiry(&self.programs[pattern], self.rows, start_row(entry));
             let closed = is_closed(&self.programs[pattern], expires, ts);
+            if closed && self.rows.start_ts(start_row(entry)).is_none() {
+                continue; // closed for good: the punctuation has passed the end of its window
+            }
             let before = self.step_side(pattern, old, code_of(entry), row, closed);
             let after = self.step_side(pattern, new, code_of(entry), row, closed);
             self.note(pattern, start_row(entry), row, (old, before), (new, after));
