@@ -7,6 +7,9 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
+/// The number of no bodies at all.
+pub const NOTHING: u32 = 0;
+
 /// With more predicates than this, classes are looked up by hash instead of by index.
 const MAX_DENSE_PREDICATES: usize = 10;
 
@@ -142,19 +145,23 @@ impl Epochs {
         index + 1
     }
 
-    /// Forgets the epochs that end at or before an instant.
+    /// Forgets the epochs that end at or before an instant: in their place nothing is alive. What is stored from then
+    /// was not prepared for the bodies of later epochs, and whatever it began has expired.
     pub fn forget_before(&mut self, instant: i64) {
         let keep = self.index_at(instant);
-        if keep > 0 {
-            self.list.drain(..keep);
-            self.list[0].from = i64::MIN;
+        if keep > 1 || keep == 1 && self.list[0].alive != NOTHING {
+            self.list.drain(..keep - 1);
+            self.list[0] = Epoch {
+                from: i64::MIN,
+                alive: NOTHING,
+            };
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Epochs, Life};
+    use super::{Epochs, Life, NOTHING};
 
     #[test]
     fn lives_cut_and_change_their_epochs_only() {
@@ -172,6 +179,6 @@ mod tests {
             (0, 1, 1)
         );
         epochs.forget_before(16);
-        assert_eq!(epochs.alive_at(i64::MIN), 1);
+        assert_eq!((epochs.alive_at(14), epochs.alive_at(16)), (NOTHING, 1));
     }
 }

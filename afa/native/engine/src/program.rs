@@ -7,7 +7,7 @@ use foldhash::fast::FixedState;
 
 use crate::chunk::Chunk;
 use crate::configuration::{Code, FINAL, Sets, UNKNOWN};
-use crate::epochs::{Alive, ClassTable, Epochs, Life};
+use crate::epochs::{Alive, ClassTable, Epochs, Life, NOTHING};
 use crate::expression::{FieldPath, Node};
 use crate::pattern::{Body, Frame, Register, Window};
 use crate::predicate::{Columns, Predicates};
@@ -116,11 +116,11 @@ impl Program {
             states: Vec::new(),
             body_numbers: HashMap::default(),
             class_numbers: HashMap::default(),
-            epochs: Epochs::new(0),
+            epochs: Epochs::new(NOTHING),
             alive: vec![Alive::new(Vec::new(), Vec::new(), Vec::new())],
             alive_numbers: HashMap::default(),
         };
-        program.alive_numbers.insert(Vec::new(), 0);
+        program.alive_numbers.insert(Vec::new(), NOTHING);
         program.start = program.state(&frame.start);
         for name in &frame.finals {
             program.make_final(name);
