@@ -8,6 +8,7 @@ mod arc_layout;
 pub mod arc_record;
 pub mod arrow_cells;
 pub mod arrow_check;
+pub mod arrow_input;
 pub mod arrow_rows;
 pub mod arrow_text;
 pub mod batch;
