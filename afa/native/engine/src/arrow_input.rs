@@ -103,7 +103,7 @@ impl Engine {
     fn find_keys(&mut self, feeding: &mut Feeding, rows: &ArrowRows, from: usize, to: usize, base: usize) {
         let mut keys = std::mem::take(&mut feeding.segment.keys);
         if let Keys::Dictionary { indices, nulls, .. } = rows.keys()
-            && rows.has_all_times()
+            && rows.have_times(from, to)
             && nulls.is_none_or(|nulls| nulls.slice(from, to - from).null_count() == 0)
         {
             self.find_dictionary_keys(feeding, rows, &indices[from..to], from, base, &mut keys);

@@ -270,10 +270,11 @@ impl ArrowRows {
             .is_none_or(|nulls| nulls.is_valid(self.offset + row))
     }
 
-    /// Whether every row has a time.
+    /// Whether every row of a stretch has a time.
     #[must_use]
-    pub fn has_all_times(&self) -> bool {
-        self.batch.times_nulls.is_none()
+    pub fn have_times(&self, from: usize, to: usize) -> bool {
+        let nulls = self.batch.times_nulls.as_ref();
+        nulls.is_none_or(|nulls| nulls.slice(self.offset + from, to - from).null_count() == 0)
     }
 
     /// The id that the source gave.
