@@ -192,7 +192,7 @@ impl Matcher<'_> {
             if step.in_new && cuts.contains(&new_slot) {
                 walker.snapshots.push(new_list(self.rows, walker));
             }
-            let (old, new) = self.sides(key, page, old_slot, *step, walker, plan, edited && gap_free);
+            let (old, new) = self.sides(key, page, old_slot, *step, walker, plan);
             self.step_walker(walker, step.row, old, new, tracked);
             old_slot += usize::from(step.in_old);
             new_slot += usize::from(step.in_new);
@@ -258,7 +258,6 @@ impl Matcher<'_> {
         step: Step,
         walker: &mut Walker,
         plan: &Plan,
-        relinks: bool,
     ) -> (Side, Side) {
         let (old_class, new_class) = self.classes(step.row, walker, plan);
         let mut old = Side::ABSENT;
@@ -276,7 +275,8 @@ impl Matcher<'_> {
                 old.linked = key.spine.pages[page].is_linked(lane, old_slot);
             }
             if new.sees() {
-                new.linked = if relinks || walker.relinks_next {
+                // Other links stay until they are known to change: what is common to both sides is not followed there.
+                new.linked = if step.edited || walker.relinks_next {
                     self.is_linked(key, lane, walker.before, step.row)
                 } else {
                     old.linked
