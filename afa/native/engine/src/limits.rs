@@ -3,10 +3,9 @@
 /// The limits of an engine; the names are those of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Start events with partial matches, and partial matches of one start event, per key and pattern. At the limit no
-    /// new run begins.
+    /// Partial matches of a key, of all patterns together. Above the limit the newest go.
     pub max_partial_matches_per_key: usize,
-    /// Bytes of stored entries and lists. At the limit no new run begins.
+    /// Bytes of stored events and lists, about. Above the limit the oldest events are let go.
     pub max_bytes_per_key: usize,
     /// Stored events. Above the limit the oldest are let go, as if a punctuation had passed them.
     pub max_events_per_key: usize,

@@ -36,6 +36,8 @@ fn malformed(error: Malformed) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
+/// Id, number of the body, lifetime.
+type ArcLife = (String, u32, i64, Option<i64>);
 type Headers = Vec<(PyBackedStr, PyBackedBytes)>;
 
 /// What comes beside the values, all of the same length.
@@ -176,12 +178,13 @@ impl NativeEngine {
     }
 
     /// The condition that had to be checked, in the compact form.
-    fn punctuate_when(&mut self, condition: &[u8]) -> PyResult<()> {
+    fn punctuate_when(&mut self, py: Python<'_>, condition: &[u8]) -> PyResult<()> {
         let condition = Node::read(condition, &[]).map_err(malformed)?;
-        if let Some((origin, ts, text)) = self.feeding.fed.condition.take() {
-            self.engine.punctuate_when(origin, ts, condition, &text);
-        }
-        Ok(())
+        self.work(py, |native| {
+            if let Some((origin, ts, text)) = native.feeding.fed.condition.take() {
+                native.engine.punctuate_when(origin, ts, condition, &text);
+            }
+        })
     }
 
     /// Inserts or replaces an arc of the pattern with this index in order of names; `record` is the JSON that said so.
@@ -197,14 +200,15 @@ impl NativeEngine {
     }
 
     /// The arcs of a pattern as they are now: id, number of the body, lifetime.
-    fn arcs(&self, pattern: usize) -> Vec<(String, u32, i64, Option<i64>)> {
-        let book = &self.engine.books[pattern];
-        book.iter()
-            .filter_map(|(id, ..)| {
-                let life = self.engine.life_of(pattern, id)?;
+    fn arcs(&mut self, py: Python<'_>, pattern: usize) -> PyResult<Vec<ArcLife>> {
+        self.work(py, |native| {
+            let book = &native.engine.books[pattern];
+            let told = |id: &str| {
+                let life = native.engine.life_of(pattern, id)?;
                 Some((id.to_owned(), life.body, life.le, life.re))
-            })
-            .collect()
+            };
+            book.iter().filter_map(|(id, ..)| told(id)).collect()
+        })
     }
 
     /// Notes that a record came too late.
@@ -219,10 +223,12 @@ impl NativeEngine {
     }
 
     /// Whether another arc would be one too many.
-    fn too_many_arcs(&mut self) -> bool {
-        let refuses = self.engine.too_many_arcs();
-        self.engine.counters.refused_arcs += u64::from(refuses);
-        refuses
+    fn too_many_arcs(&mut self, py: Python<'_>) -> PyResult<bool> {
+        self.work(py, |native| {
+            let refuses = native.engine.too_many_arcs();
+            native.engine.counters.refused_arcs += u64::from(refuses);
+            refuses
+        })
     }
 
     /// The bound below which an arc record is late.
