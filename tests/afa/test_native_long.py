@@ -50,7 +50,7 @@ class Case:
 
     def __post_init__(self) -> None:
         self.rng = Random(self.seed)
-        written = documents(self.rng, self.kinds, self.rng.choice([10, 40, self.length]))
+        written = documents(self.rng, self.kinds, self.rng.choice([10, 20]))
         self.documents, tape = shifted(written, long_tape(self.rng, written, self.keys, self.length), self.by)
         self.tape = plain_values(tape)
         self.values = encoded(self.tape)
@@ -100,25 +100,25 @@ def check_raw(case: Case) -> None:
         assert_same_batches(case, told, lambda begin, end: case.values[begin:end], net=net)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(cases(["l", "ll", "lll", "llll"], plain=True))
 def test_linear_patterns(case: Case) -> None:
     check_raw(case)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(cases(["r", "lr", "llr", "rr"], plain=True))
 def test_patterns_with_registers_beside_linear_ones(case: Case) -> None:
     check_raw(case)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(cases(["r", "l", "lr", "rr"]))
 def test_hold_speculation_sequences_and_key_fields(case: Case) -> None:
     check_raw(case)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(cases(["l", "lr", "r", "ll"]))
 def test_record_batches(case: Case) -> None:
     """As Arrow the tape says the same, whatever the types of its columns; to the reference too."""
@@ -131,7 +131,7 @@ def test_record_batches(case: Case) -> None:
         assert_same_batches(case, told, batch, net=net, words=False)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(cases(["l", "r", "lr"], lengths=(30, 12)))
 def test_both_engines_on_record_batches_and_net(case: Case) -> None:
     """Against the reference itself: the same batches, net per batch or not, with every change in its place."""
@@ -145,7 +145,7 @@ def test_both_engines_on_record_batches_and_net(case: Case) -> None:
             assert [index for index, _ in native.bad] == [index for index, _ in reference.bad]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(cases(["l", "r", "lr"]), st.integers(1, 40))
 def test_keys_that_can_still_matter(case: Case, every: int) -> None:
     """Looked at in between, which cleans up, the engine goes on as if nobody had looked."""
@@ -164,7 +164,7 @@ def test_keys_that_can_still_matter(case: Case, every: int) -> None:
             assert keys <= {key for key, ts in newest.items() if ts >= bound or ts + longest > bound}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(cases(["l", "r", "lr"], lengths=(60,)), cases(["l"], lengths=(40,)), st.integers(1, 30))
 def test_partitions_have_their_own_progress(one: Case, other: Case, most: int) -> None:
     """Two partitions in one engine are two engines, as far as events and punctuations go."""
