@@ -150,7 +150,7 @@ def test_a_failure_of_the_native_engine_is_an_error_ever_after() -> None:
     engine = Engine([build_pattern(SPAN)])
     native = engine._engine.native  # type: ignore[union-attr]
     with pytest.raises(RuntimeError, match=r"the native engine failed, .* index out of bounds") as first:
-        native.remove_arc(7, "one")
+        native.arcs(7)
     with pytest.raises(RuntimeError) as second:
         feed(engine, [event("s", 1, 1)])
     assert str(second.value) == str(first.value)

@@ -68,6 +68,14 @@ def linear_documents(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
+def number_in_order(records: list[dict[str, Any]]) -> None:
+    """What AFA+O asks for: per key a `seq` that rises with time, gaps where an event never comes."""
+    identities = {(record["key"], record["ts"], record["id"]) for record in records}
+    places = {identity: place for place, identity in enumerate(sorted(identities))}
+    for record in records:
+        record["seq"] = places[record["key"], record["ts"], record["id"]]
+
+
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[list[Pattern], list[dict[str, Any]]]:
     one = draw(st.one_of(documents(), linear_documents()))
@@ -80,6 +88,8 @@ def cases(draw: st.DrawFn) -> tuple[list[Pattern], list[dict[str, Any]]]:
     for record in records:
         if "data" in record:
             record["data"] |= {"k": draw(st.sampled_from(["A", "A", "B"]))}
+    if any(pattern.gap_free for pattern in patterns):
+        number_in_order(records)
     changes = draw(arc_records(one)) if "registers" in one else []
     return patterns, draw(punctuated(draw(merged(records, changes)), arcs=True))
 

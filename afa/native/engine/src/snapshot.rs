@@ -112,7 +112,8 @@ impl Engine {
             if let Some(lane) = lane.filter(|_| program.gap_free) {
                 seq = matcher.seq_before(key, lane, first);
                 hidden = matcher.hidden_before(key, lane, first, bound);
-                hidden.retain(|number| seq.is_none_or(|seq| *number > seq));
+                // Nothing follows an event without a number.
+                hidden.retain(|number| seq.is_some_and(|seq| *number > seq));
             }
             covers.push(Covered {
                 pattern,
