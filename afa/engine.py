@@ -83,16 +83,17 @@ class Engine:
         """
         if hasattr(batch, "__arrow_c_array__"):
             return self._feed_arrow(batch, partitions[0] if partitions else None)
-        beside = {
+        batch = batch if isinstance(batch, list) else list(batch)
+        columns: dict[str, Sequence[Any] | None] = {
             "keys": keys,
             "timestamps": timestamps,
             "headers": headers,
             "partitions": partitions,
             "offsets": offsets,
         }
-        batch = batch if isinstance(batch, list) else list(batch)
+        beside = {name: column for name, column in columns.items() if column is not None}
         for name, column in beside.items():
-            if column is not None and len(column) != len(batch):
+            if len(column) != len(batch):
                 raise ValueError(f"{name}: {len(column)} entries for {len(batch)} records")
         first = self._fed
         self._fed += len(batch)

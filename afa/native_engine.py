@@ -100,17 +100,18 @@ class NativeEngine:
             rows = native.load_arrow(batch, net_per_batch)
         except (TypeError, ValueError) as error:
             raise RecordError(str(error), fix="see the columns in the engine page") from None
-        asked = native.feed_arrow(0, first, partition)
-        while asked is not None:
-            text = native.arrow_arc(asked)
-            self._answer(asked, TapeLine("<batch>", asked, (text or "{}").encode()))
-            asked = native.feed_arrow(asked + 1, first, partition)
-        return self._finish(), rows
+        told = native.feed_arrow(0, first, partition)
+        while isinstance(told, int):
+            text = native.arrow_arc(told)
+            self._answer(told, TapeLine("<batch>", told, (text or "{}").encode()))
+            told = native.feed_arrow(told + 1, first, partition)
+        return self._changes(told), rows
 
     def feed_raw(self, values: list[bytes | None], beside: dict[str, Any], first: int, net_per_batch: bool) -> Changes:
+        """Raw values, with what stands beside them."""
         lines = _Values(values, first)
-        told = self._feed(lines, values, _Beside(**beside), first, net_per_batch)
-        if self.source is None:
+        told = self._feed(lines, values, _Beside(**beside) if beside else None, first, net_per_batch)
+        if self.source is None and told.bad:
             told.bad = [(index, _reason(lines.line(index), reason)) for index, reason in told.bad]
         return told
 
@@ -134,22 +135,21 @@ class NativeEngine:
     def _feed(
         self,
         lines: _Lines | _Values,
-        values: Any,
-        beside: _Beside,
+        values: list[Any],
+        beside: _Beside | None,
         first: int,
         net_per_batch: bool,
         *,
         stops_at_bad: bool = False,
     ) -> Changes:
-        self.native.begin(net_per_batch, stops_at_bad)
-        asked = self.native.feed_raw(values, 0, first, beside)
+        asked = self.native.feed_raw(values, first, beside, net_per_batch, stops_at_bad)
         while asked is not None:
             self._answer(asked, lines.line(asked))
-            asked = self.native.feed_raw(values, asked + 1, first, beside)
-        return self._finish()
+            asked = self.native.feed_raw_from(asked + 1)
+        return self._changes(self.native.finish())
 
-    def _finish(self) -> Changes:
-        changes = NativeChanges(self.native.finish(), self._registers)
+    def _changes(self, told: _native.NativeChanges) -> Changes:
+        changes = NativeChanges(told, self._registers)
         changes.faults, self._faults = self._faults, {}
         return changes
 

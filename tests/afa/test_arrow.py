@@ -213,6 +213,52 @@ def test_a_column_outlives_its_batch() -> None:
         assert column.to_pylist() == before
 
 
+def test_batches_share_memory_but_nothing_else() -> None:
+    """Few changes are a slice of a larger batch; what comes later must not show in what was told before."""
+    engine = Engine([RISES])
+    told = []
+    for turn in range(300):
+        keys = [f"k{turn // 100}", f"k{turn % 3}"]
+        events = [(key, 100 * turn + step, 2.0 + step) for step in range(2 + turn % 5) for key in dict.fromkeys(keys)]
+        batch = pa.RecordBatch.from_pydict(columns(events))
+        changes = engine.feed(batch) if turn % 7 else engine.punctuate(100 * turn - 50)
+        told.append((changes.to_arrow(), changes.to_records(), changes.to_arrow(ids=True)))
+    assert sum(batch.num_rows for batch, _, _ in told) > 1000
+    for batch, records, with_ids in told:
+        batch.validate(full=True)
+        assert [row["op"] for row in batch.to_pylist()] == [record["op"] for record in records]
+        assert batch.to_pylist() == with_ids.drop_columns(["match"]).to_pylist()
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        assert pa.ipc.open_stream(sink.getvalue()).read_all().to_pylist() == batch.to_pylist()
+        assert batch["until"].null_count == sum(row["until"] is None for row in batch.to_pylist())
+
+
+def test_sparse_and_hostile_texts(expected: list[dict[str, Any]]) -> None:
+    """Of a column in which nearly all rows are null only the others are looked at: these have to be right."""
+    count = 64
+    events = EVENTS + [("k3", 9, 0.0)] * (count - len(EVENTS))
+    validity = pa.py_buffer((1 << (count - 1)).to_bytes(count // 8, "little"))
+    for offsets, text, is_right in (
+        ([0] * count + [11], b"punctuation", True),
+        ([0] * (count - 2) + [999, 0, 11], b"punctuation", True),  # hidden by a null
+        ([0] * (count - 1) + [12, 11], b"punctuation", False),
+        ([0] * (count - 1) + [-1, 11], b"punctuation", False),
+        ([0] * count + [11], b"punctuatio\xff", False),
+    ):
+        buffers = [validity, pa.array(offsets, pa.int32()).buffers()[1], pa.py_buffer(text)]
+        operations = pa.Array.from_buffers(pa.string(), count, buffers)
+        batch = pa.RecordBatch.from_pydict(columns(events) | {"op": operations})
+        for shape in (batch, Plain(batch), batch.slice(1)):
+            if is_right:
+                told = Engine([RISES]).feed(shape)
+                assert (told.bad, told.to_records()[-1]["op"]) == ([], "punctuation")
+                continue
+            with pytest.raises(RecordError):
+                Engine([RISES]).feed(shape)
+
+
 def test_memory_is_given_back() -> None:
     before = pa.total_allocated_bytes()
     for shape in (batch_of(), Plain(batch_of())) * 50:

@@ -208,6 +208,25 @@ def test_arrow_rows_survive() -> None:
     assert feed(other, event("w", 4, 2)) == feed(engine, event("w", 4, 2)) != [[]]
 
 
+def test_a_partial_match_outlives_the_arcs_that_made_it() -> None:
+    """Without a window in time it is in the snapshot, though it is forgotten which arcs were alive when it began."""
+    arcs = (arc("one", "a", "b", valid=[None, 7]), arc("two", "b", "z", valid=[7, None]))
+    patterns = [build_pattern(automaton(*arcs) | {"within": "12 events"})]
+    first = Engine(patterns)
+    tape = [event("s", 1, 1), event("t", 8, 1), punctuation(8)]
+    feed(first, *tape)
+    second = restored(patterns, first, tape)
+    assert [len(told) for told in feed(second, event("u", 9, 1), retraction("t", 8))] == [0, 2]
+
+
+def test_a_partial_match_at_the_end_of_time() -> None:
+    """Only windows in time end there."""
+    engine = Engine([build_pattern(SPAN | {"within": "12 events"})])
+    feed(engine, event("s", 5, 1), punctuation(2**63 - 1))
+    other = restored([build_pattern(SPAN | {"within": "12 events"})], engine, [punctuation(2**63 - 1)])
+    assert feed(other, event("t", 2**63 - 1, 2)) == feed(engine, event("t", 2**63 - 1, 2)) != [[]]
+
+
 def test_every_damage_is_refused_and_changes_nothing() -> None:
     snapshot = spanning().snapshot("k")
     engine = spanning()

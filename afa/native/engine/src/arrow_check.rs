@@ -18,8 +18,8 @@ pub fn check(data: &ArrayData) -> Result<(), String> {
     data.validate().map_err(told)?;
     data.validate_nulls().map_err(told)?;
     let sound = match data.data_type() {
-        DataType::Utf8 => texts_are_sound::<i32>(data),
-        DataType::LargeUtf8 => texts_are_sound::<i64>(data),
+        DataType::Utf8 => texts_of_are_sound::<i32>(data),
+        DataType::LargeUtf8 => texts_of_are_sound::<i64>(data),
         // Also of rows that are null: if those are out of range, the slower way finds out that they are null.
         DataType::Dictionary(width, _) => indices_are_sound(width, data),
         DataType::Struct(_) | DataType::Boolean | DataType::Null => true,
@@ -32,17 +32,21 @@ pub fn check(data: &ArrayData) -> Result<(), String> {
     data.child_data().iter().try_for_each(check)
 }
 
+fn texts_of_are_sound<T: ArrowNativeType + Ord>(data: &ArrayData) -> bool {
+    data.is_empty() || texts_are_sound(&data.buffer::<T>(0)[..=data.len()], data.buffers()[1].as_slice())
+}
+
 /// Whether offsets ascend within the bytes and every text is UTF-8.
-fn texts_are_sound<T: ArrowNativeType + Ord>(data: &ArrayData) -> bool {
-    if data.is_empty() {
-        return true;
-    }
-    let (offsets, bytes) = (&data.buffer::<T>(0)[..=data.len()], data.buffers()[1].as_slice());
+#[must_use]
+pub fn texts_are_sound<T: ArrowNativeType + Ord>(offsets: &[T], bytes: &[u8]) -> bool {
+    let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else {
+        return false;
+    };
     let descents = offsets
         .windows(2)
         .map(|pair| u32::from(pair[0] > pair[1]))
         .fold(0, |found, one| found | one);
-    let (Some(first), Some(last)) = (offsets[0].to_usize(), offsets[data.len()].to_usize()) else {
+    let (Some(first), Some(last)) = (first.to_usize(), last.to_usize()) else {
         return false;
     };
     let Some(used) = bytes.get(first..last).filter(|_| descents == 0) else {
@@ -72,8 +76,12 @@ fn indices_are_sound(width: &DataType, data: &ArrayData) -> bool {
 }
 
 fn indices_below<T: ArrowNativeType + Ord + BitOr<Output = T>>(data: &ArrayData) -> bool {
-    let indices = &data.buffer::<T>(0)[..data.len()];
-    let length = data.child_data()[0].len();
+    are_below(&data.buffer::<T>(0)[..data.len()], data.child_data()[0].len())
+}
+
+/// Whether indices lead into a dictionary of this length.
+#[must_use]
+pub fn are_below<T: ArrowNativeType + Ord + BitOr<Output = T>>(indices: &[T], length: usize) -> bool {
     let below = |index: T| index.to_usize().is_some_and(|index| index < length);
     // All their bits together are no less than the greatest and negative if one is, and the fastest to find.
     if below(indices.iter().fold(T::default(), |bits, index| bits | *index)) {

@@ -1,23 +1,16 @@
 //! A record batch, checked once and then read row by row or column by column.
 
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::RecordBatch;
 use arrow_buffer::{NullBuffer, ScalarBuffer};
-use arrow_schema::DataType;
-use foldhash::fast::FixedState;
 
 use crate::arrow_cells::{Cells, members_of};
+use crate::arrow_layout::{Given, Layout, Numbers, OwnColumns};
 use crate::arrow_text::{Dictionary, Texts};
 use crate::event::Data;
 use crate::expression::FieldPath;
 use crate::value::Value;
-
-/// The columns that are no data fields.
-const OWN_COLUMNS: [&str; 9] = ["key", "ts", "id", "seq", "rev", "op", "type", "arc", "when"];
 
 /// Rows of a record batch. A clone or a slice shares the memory.
 #[derive(Clone, Debug)]
@@ -29,9 +22,9 @@ pub struct ArrowRows {
 
 #[derive(Debug)]
 struct Batch {
+    layout: Arc<Layout>,
     keys: Texts,
-    times: ScalarBuffer<i64>,
-    times_nulls: Option<NullBuffer>,
+    times: Numbers,
     ids: Option<Texts>,
     seqs: Option<Numbers>,
     revs: Option<Numbers>,
@@ -41,18 +34,14 @@ struct Batch {
     special: Vec<usize>,
     arcs: Option<Texts>,
     conditions: Option<Texts>,
+    /// In the order of the layout's fields.
     fields: Vec<Field>,
-    places: HashMap<Arc<str>, usize, FixedState>,
 }
 
-#[derive(Debug)]
-struct Numbers(ScalarBuffer<i64>, Option<NullBuffer>);
-
-/// A data column: what it is made of is looked at when first asked for.
+/// A data column: what an array is made of is looked at when first asked for.
 #[derive(Debug)]
 struct Field {
-    name: Arc<str>,
-    array: ArrayRef,
+    given: Given,
     cells: OnceLock<Cells>,
 }
 
@@ -97,51 +86,48 @@ impl ArrowRows {
     pub fn new(batch: &RecordBatch) -> Result<Self, String> {
         let schema = batch.schema();
         let names = schema.fields().iter().map(|field| field.name().as_str());
-        Self::of_columns(names.zip(batch.columns().iter().cloned()), batch.num_rows())
+        let layout = Arc::new(Layout::of_names(names)?);
+        let columns = batch.columns().iter().cloned().map(Given::Array);
+        Self::of_columns(layout, columns.collect(), batch.num_rows())
     }
 
-    /// The same for columns by name, all with so many rows.
+    /// The same for the columns of a layout, all with so many rows.
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn of_columns<'a>(columns: impl Iterator<Item = (&'a str, ArrayRef)>, rows: usize) -> Result<Self, String> {
-        let mut own = OwnColumns::default();
-        let mut fields = Vec::with_capacity(columns.size_hint().0);
-        let mut places = HashMap::default();
-        for (name, array) in columns {
-            if let Some(place) = OWN_COLUMNS.iter().position(|own| *own == name) {
-                if own.0[place].replace(array).is_some() {
-                    return Err(format!("two columns are named `{name}`; drop or rename one"));
-                }
-                continue;
-            }
-            let name: Arc<str> = name.into();
-            places.insert(name.clone(), fields.len());
-            let cells = OnceLock::new();
-            fields.push(Field { name, array, cells });
-        }
-        let (times, times_nulls) = times(own.get("ts"))?;
-        let key = own
-            .get("key")
-            .ok_or("no column `key`; it says which stream a row belongs to")?;
-        let operations = texts(&own, "op")?;
-        let batch_of_columns = Batch {
-            keys: Texts::of(key).ok_or_else(|| wrong_type("key", key, "string"))?,
+    pub fn of_columns(layout: Arc<Layout>, columns: Vec<Given>, rows: usize) -> Result<Self, String> {
+        let (own, fields) = layout.parted(columns)?;
+        let OwnColumns {
+            keys,
             times,
-            times_nulls,
-            ids: texts(&own, "id")?,
-            seqs: numbers(&own, "seq")?,
-            revs: numbers(&own, "rev")?,
-            kinds: texts(&own, "type")?,
+            ids,
+            seqs,
+            revs,
+            kinds,
+            operations,
+            arcs,
+            conditions,
+        } = own;
+        let field = |given| Field {
+            given,
+            cells: OnceLock::new(),
+        };
+        let batch = Batch {
+            layout,
+            keys,
+            times,
+            ids,
+            seqs,
+            revs,
+            kinds,
             special: operations.as_ref().map(special_rows).unwrap_or_default(),
             operations,
-            arcs: texts(&own, "arc")?,
-            conditions: texts(&own, "when")?,
-            fields,
-            places,
+            arcs,
+            conditions,
+            fields: fields.into_iter().map(field).collect(),
         };
         Ok(Self {
-            batch: Arc::new(batch_of_columns),
+            batch: Arc::new(batch),
             offset: 0,
             length: rows,
         })
@@ -245,13 +231,13 @@ impl ArrowRows {
     /// Event time of all rows; without meaning where [`Self::has_time`] is false.
     #[must_use]
     pub fn times(&self) -> &[i64] {
-        &self.batch.times[self.offset..self.offset + self.length]
+        &self.batch.times.0[self.offset..self.offset + self.length]
     }
 
     /// The same, to be kept without the other columns.
     #[must_use]
     pub fn time_buffer(&self) -> ScalarBuffer<i64> {
-        self.batch.times.slice(self.offset, self.length)
+        self.batch.times.0.slice(self.offset, self.length)
     }
 
     /// The ids and where they begin, to be kept without the other columns.
@@ -264,16 +250,14 @@ impl ArrowRows {
     #[inline]
     #[must_use]
     pub fn has_time(&self, row: usize) -> bool {
-        self.batch
-            .times_nulls
-            .as_ref()
-            .is_none_or(|nulls| nulls.is_valid(self.offset + row))
+        let nulls = self.batch.times.1.as_ref();
+        nulls.is_none_or(|nulls| nulls.is_valid(self.offset + row))
     }
 
     /// Whether every row of a stretch has a time.
     #[must_use]
     pub fn have_times(&self, from: usize, to: usize) -> bool {
-        let nulls = self.batch.times_nulls.as_ref();
+        let nulls = self.batch.times.1.as_ref();
         nulls.is_none_or(|nulls| nulls.slice(self.offset + from, to - from).null_count() == 0)
     }
 
@@ -376,15 +360,14 @@ impl ArrowRows {
     /// The payload of a row: every column that is a data field and not null.
     #[must_use]
     pub fn data(&self, row: usize) -> Data {
-        let fields = self.batch.fields.iter().map(|field| (&field.name, field.cells()));
-        members_of(fields, self.offset + row)
+        let cells = self.batch.fields.iter().map(Field::cells);
+        members_of(self.batch.layout.names().zip(cells), self.offset + row)
     }
 
     /// The column of a field.
     fn cells(&self, path: &FieldPath) -> Option<&Cells> {
         let (first, inner) = path.steps.split_first()?;
-        let place = self.batch.places.get(first)?;
-        let outermost = self.batch.fields[*place].cells();
+        let outermost = self.batch.fields.get(self.batch.layout.place(first)?)?.cells();
         inner.iter().try_fold(outermost, |cells, name| cells.member(name))
     }
 
@@ -415,72 +398,21 @@ impl ArrowRows {
 
 impl Field {
     fn cells(&self) -> &Cells {
-        self.cells.get_or_init(|| Cells::of(&self.array))
-    }
-}
-
-/// Those of [`OWN_COLUMNS`] that a batch has.
-#[derive(Default)]
-struct OwnColumns([Option<ArrayRef>; OWN_COLUMNS.len()]);
-
-impl OwnColumns {
-    fn get(&self, name: &str) -> Option<&ArrayRef> {
-        let place = OWN_COLUMNS.iter().position(|own| *own == name)?;
-        self.0[place].as_ref()
-    }
-}
-
-fn times(column: Option<&ArrayRef>) -> Result<(ScalarBuffer<i64>, Option<NullBuffer>), String> {
-    let array = column.ok_or("no column `ts`; it is event time, as int64")?;
-    let Some(numbers) = array.as_primitive_opt::<Int64Type>() else {
-        return Err(wrong_type("ts", array, "int64"));
-    };
-    Ok((
-        numbers.values().clone(),
-        numbers.nulls().filter(|nulls| nulls.null_count() > 0).cloned(),
-    ))
-}
-
-/// An optional column of texts; `None` too if all are null.
-fn texts(own: &OwnColumns, name: &str) -> Result<Option<Texts>, String> {
-    let Some(array) = own.get(name) else {
-        return Ok(None);
-    };
-    let column = Texts::of(array).ok_or_else(|| wrong_type(name, array, "string"))?;
-    let missing = column.nulls().map_or(0, |nulls| nulls.null_count());
-    Ok((missing < column.len()).then_some(column))
-}
-
-/// An optional column of ints; `None` too if all are null.
-fn numbers(own: &OwnColumns, name: &str) -> Result<Option<Numbers>, String> {
-    let Some(array) = own.get(name) else {
-        return Ok(None);
-    };
-    match (array.data_type(), Cells::of(array)) {
-        (DataType::Null, _) => Ok(None),
-        (DataType::UInt64, _) => Err(wrong_type(name, array, "int64")),
-        (_, Cells::Ints(numbers, nulls, _)) => {
-            let missing = nulls.as_ref().map_or(0, NullBuffer::null_count);
-            Ok((missing < numbers.len()).then_some(Numbers(numbers, nulls)))
+        match &self.given {
+            Given::Cells(cells) => cells,
+            Given::Array(array) => self.cells.get_or_init(|| Cells::of(array)),
         }
-        _ => Err(wrong_type(name, array, "int64")),
     }
 }
 
 fn special_rows(operations: &Texts) -> Vec<usize> {
     let special = |row: &usize| operations.get(*row).is_some_and(|operation| operation != "insert");
+    if let Texts::Few(few) = operations {
+        return few.rows().filter(special).collect();
+    }
     match operations.nulls() {
         // Skips 64 nulls at a time.
         Some(nulls) => nulls.valid_indices().filter(special).collect(),
         None => (0..operations.len()).filter(special).collect(),
     }
-}
-
-fn wrong_type(name: &str, array: &ArrayRef, wanted: &str) -> String {
-    let found = array.data_type();
-    let hint = match found {
-        DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => ", in the unit that patterns count in",
-        _ => "",
-    };
-    format!("column `{name}` is {found}, not {wanted}{hint}; cast it, in pyarrow with `column.cast(\"{wanted}\")`")
 }

@@ -5,8 +5,11 @@ use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, U
 use arrow_array::{
     AnyDictionaryArray, Array, ArrayRef, DictionaryArray, LargeStringArray, StringArray, StringViewArray, cast::AsArray,
 };
-use arrow_buffer::{NullBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType;
+
+/// Texts are few if at most one row in so many has one.
+const FEW: usize = 16;
 
 /// A column of texts.
 #[derive(Clone, Debug)]
@@ -21,6 +24,19 @@ pub enum Texts {
     View(StringViewArray),
     /// Numbers of texts.
     Dictionary(Dictionary),
+    /// Nearly every row is null.
+    Few(Few),
+}
+
+/// The texts of the few rows that have one, copied: neither a check nor a search has to look at the others.
+#[derive(Clone, Debug)]
+pub struct Few {
+    nulls: NullBuffer,
+    /// Ascending.
+    rows: Vec<usize>,
+    /// Where each text ends.
+    ends: Vec<usize>,
+    texts: String,
 }
 
 /// A dictionary column: for each row the number of a text.
@@ -62,6 +78,7 @@ impl Texts {
             Self::Long(array) => array.len(),
             Self::View(array) => array.len(),
             Self::Dictionary(dictionary) => dictionary.indices.len(),
+            Self::Few(few) => few.nulls.len(),
         }
     }
 
@@ -81,6 +98,17 @@ impl Texts {
             Self::Long(array) => array.is_valid(row).then(|| array.value(row)),
             Self::View(array) => array.is_valid(row).then(|| array.value(row)),
             Self::Dictionary(dictionary) => dictionary.index(row).and_then(|index| dictionary.values.get(index)),
+            Self::Few(few) => few.get(row),
+        }
+    }
+
+    /// Whether any row has a text.
+    #[must_use]
+    pub fn has_any(&self) -> bool {
+        match self {
+            Self::Nothing(_) => false,
+            Self::Few(few) => !few.rows.is_empty(),
+            _ => self.nulls().map_or(0, |nulls| nulls.null_count()) < self.len(),
         }
     }
 
@@ -93,6 +121,7 @@ impl Texts {
             Self::Long(array) => array.nulls().cloned(),
             Self::View(array) => array.nulls().cloned(),
             Self::Dictionary(dictionary) => dictionary.nulls.clone(),
+            Self::Few(few) => Some(few.nulls.clone()),
         }
     }
 
@@ -118,6 +147,7 @@ impl Texts {
                 StringViewArray::try_new(views, buffers, nulls).map_or(Self::Nothing(mask.len()), Self::View)
             }
             Self::Dictionary(dictionary) => Self::Dictionary(Dictionary { nulls, ..dictionary }),
+            Self::Few(few) => few.masked(mask).map_or(Self::Nothing(mask.len()), Self::Few),
         }
     }
 
@@ -141,6 +171,58 @@ impl Texts {
             }
             _ => false,
         }
+    }
+}
+
+impl Few {
+    /// The texts between offsets, if the rows that have one are few and nothing is wrong with theirs.
+    #[must_use]
+    pub fn of<T: ArrowNativeType>(nulls: &NullBuffer, offsets: &[T], bytes: &[u8]) -> Option<Self> {
+        let count = nulls.len() - nulls.null_count();
+        if count > nulls.len() / FEW {
+            return None;
+        }
+        let mut few = Self::for_rows(nulls.clone(), count);
+        for row in nulls.valid_indices() {
+            let (begin, end) = (offsets.get(row)?.to_usize()?, offsets.get(row + 1)?.to_usize()?);
+            few.push(row, std::str::from_utf8(bytes.get(begin..end)?).ok()?);
+        }
+        Some(few)
+    }
+
+    fn for_rows(nulls: NullBuffer, count: usize) -> Self {
+        Self {
+            nulls,
+            rows: Vec::with_capacity(count),
+            ends: Vec::with_capacity(count),
+            texts: String::with_capacity(count * 16),
+        }
+    }
+
+    fn push(&mut self, row: usize, text: &str) {
+        self.texts.push_str(text);
+        self.rows.push(row);
+        self.ends.push(self.texts.len());
+    }
+
+    /// The rows that have a text, ascending.
+    pub fn rows(&self) -> impl Iterator<Item = usize> {
+        self.rows.iter().copied()
+    }
+
+    fn get(&self, row: usize) -> Option<&str> {
+        let place = self.rows.binary_search(&row).ok()?;
+        let begin = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+        self.texts.get(begin..self.ends[place])
+    }
+
+    fn masked(&self, mask: &NullBuffer) -> Option<Self> {
+        let nulls = NullBuffer::union(Some(mask), Some(&self.nulls))?;
+        let mut few = Self::for_rows(nulls, self.rows.len());
+        for row in self.rows().filter(|row| mask.is_valid(*row)) {
+            few.push(row, self.get(row)?);
+        }
+        Some(few)
     }
 }
 

@@ -78,6 +78,14 @@ pub struct Texts<'a> {
     pub bytes: &'a [u8],
 }
 
+impl<'a> Texts<'a> {
+    /// Each of them.
+    pub fn iter(self) -> impl Iterator<Item = &'a [u8]> {
+        let ends = self.offsets.windows(2);
+        ends.map(move |ends| self.bytes.get(place(ends[0])..place(ends[1])).unwrap_or_default())
+    }
+}
+
 /// Texts that are being collected.
 #[derive(Clone, Debug)]
 pub(crate) struct TextBuffer {
@@ -160,8 +168,7 @@ impl ChangeTable {
         if self.outcomes.len() < 2 {
             return (all, vec![0; self.outcomes.len()]);
         }
-        let ends = all.offsets.windows(2);
-        let texts: Vec<&[u8]> = ends.map(|ends| &all.bytes[place(ends[0])..place(ends[1])]).collect();
+        let texts: Vec<&[u8]> = all.texts().iter().collect();
         numbered(&texts, |text| text)
     }
 

@@ -190,7 +190,7 @@ impl Chunk {
                 IdSlot::Text(begin, span.length)
             }
         });
-        rows.push(record, head, scanner.values());
+        rows.push(record, head, scanner);
         if head.seq.is_some() || !self.seqs.is_empty() {
             self.seqs.resize(times.len(), None);
             self.seqs.push(head.seq);

@@ -285,7 +285,11 @@ impl Sets {
         }
         let at = class as usize * self.stride + set;
         if at >= self.table.len() {
+            let known = self.table.len();
             self.table.resize((class as usize + 1) * self.stride, UNKNOWN);
+            // Nothing leads to nothing.
+            let rows = self.table[known..].chunks_exact_mut(self.stride);
+            rows.for_each(|row| row[DEAD as usize] = DEAD);
         }
         self.table[at] = code;
     }

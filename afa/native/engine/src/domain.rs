@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::change_table::ChangeRow;
-use crate::configuration::{code_of, start_row, unmarked};
+use crate::configuration::start_row;
 use crate::engine::{Engine, live};
 use crate::expression::Node;
 use crate::key::Key;
-use crate::matcher::{expire, expiry};
-use crate::pattern::Window;
+use crate::matcher::expiry;
 use crate::program::{UNRELEASED, UNSEEN};
-use crate::rows::parts;
+use crate::rows::{Rows, parts};
 use crate::spine::{Page, Spine};
+use crate::stepper::expire;
 use crate::telling::Held;
 use crate::walk::Plan;
 
@@ -94,6 +94,9 @@ impl Engine {
             self.domains[0].topics[0].name = topic.into();
         }
         let known = self.domains.iter().position(|domain| domain.partition == partition);
+        if known.is_none() {
+            self.recall_epochs();
+        }
         let domain = known.unwrap_or_else(|| {
             let mut domain = Domain::new(partition, patterns);
             domain.topics.clear();
@@ -110,6 +113,17 @@ impl Engine {
             topics.len() - 1
         });
         Origin { domain, topic }
+    }
+
+    /// A partition begins, and may be behind all others: arcs that were over for those are alive for its events.
+    fn recall_epochs(&mut self) {
+        for pattern in 0..self.programs.len() {
+            if self.programs[pattern].has_forgotten() {
+                let ids: Vec<String> = self.books[pattern].iter().map(|(id, ..)| id.to_owned()).collect();
+                let lives: Vec<_> = ids.iter().filter_map(|id| self.life_of(pattern, id)).collect();
+                self.programs[pattern].recall_epochs(&lives, &mut self.shared);
+            }
+        }
     }
 
     /// The bound below which an arc record is late.
@@ -226,23 +240,23 @@ impl Engine {
         }
         let mut plan = Plan::default();
         let mut rows = std::collections::HashMap::default();
-        for row in key.spine.pages.iter().flat_map(Page::rows) {
-            if self.rows.class(pattern, *row) == UNRELEASED {
-                let class = self.class_now(pattern, *row, key.domain);
+        for row in key.spine.pages.iter().flat_map(|page| page.rows()) {
+            if self.rows.class(pattern, row) == UNRELEASED {
+                let class = self.class_now(pattern, row, key.domain);
                 if class != UNRELEASED {
-                    rows.insert(*row, (UNRELEASED, class));
+                    rows.insert(row, (UNRELEASED, class));
                 }
             }
         }
         if rows.is_empty() {
             return;
         }
-        let changed: Vec<(u32, u32)> = rows.iter().map(|(row, (_, class))| (*row, *class)).collect();
+        // Before the walk: links to the first entry of a page ask which entry was seen last.
+        for (row, (_, class)) in &rows {
+            self.rows.set_class(pattern, *row, *class);
+        }
         plan.reclassed = Some((pattern, rows));
         self.matcher(key.domain).apply(key, &plan);
-        for (row, class) in changed {
-            self.rows.set_class(pattern, row, class);
-        }
     }
 
     /// The class of a seen row for a pattern that keeps lists, as the punctuation lets it see it.
@@ -314,7 +328,7 @@ impl Engine {
                 .iter()
                 .map(|pattern| self.programs[*pattern].chain.len())
                 .max();
-            while key.spine.pages.len() > 1 && can_drop_front(&key.spine, punctuation, reach.unwrap_or(0)) {
+            while key.spine.pages.len() > 1 && can_drop_front(&key.spine, &self.rows, punctuation, reach.unwrap_or(0)) {
                 self.drop_front(key);
             }
         }
@@ -373,10 +387,10 @@ impl Engine {
                 continue;
             }
             for row in page.rows() {
-                if self.rows.class(*pattern, *row) == UNSEEN {
-                    key.cover_mut(lane).hidden_seqs.extend(self.rows.seqs(*row));
+                if self.rows.class(*pattern, row) == UNSEEN {
+                    key.cover_mut(lane).hidden_seqs.extend(self.rows.seqs(row));
                 } else {
-                    key.cover_mut(lane).seq = self.rows.seq(*row);
+                    key.cover_mut(lane).seq = self.rows.seq(row);
                 }
             }
         }
@@ -401,73 +415,6 @@ impl Engine {
             }
         }
     }
-
-    /// What all keys share: chunks, epochs, sets.
-    fn clean_shared(&mut self) {
-        let Some(punctuation) = self.domains.iter().map(|domain| domain.effective).min().flatten() else {
-            return;
-        };
-        for program in &mut self.programs {
-            program.forget_epochs(punctuation);
-        }
-        let longest = self.programs.iter().map(|program| match program.window {
-            Window::Time(length) => Some(length),
-            _ => None,
-        });
-        if let Some(length) = longest
-            .collect::<Option<Vec<i64>>>()
-            .map(|all| all.into_iter().max().unwrap_or(0))
-        {
-            self.rows.clean([self.open, self.busy], |_, newest| {
-                newest.saturating_add(length) <= punctuation
-            });
-        } else if self.rows.live_chunks() > 2 * self.chunks_after_sweep {
-            self.sweep_chunks();
-        }
-        let sets: usize = self.programs.iter().map(|program| program.sets.len()).sum();
-        if sets > 2 * self.sets_after_sweep {
-            self.sweep_sets(None);
-        }
-    }
-
-    /// Lets chunks go that no partial match refers to, where no window says so.
-    fn sweep_chunks(&mut self) {
-        let mut marks = self.rows.marks();
-        for key in self.keys.iter().flatten() {
-            key.each_word(|_, word| {
-                if let Some(mark) = marks.get_mut(parts(start_row(word)).0) {
-                    *mark = true;
-                }
-            });
-        }
-        self.rows.clean([self.open, self.busy], |chunk, _| !marks[chunk]);
-        self.chunks_after_sweep = self.rows.live_chunks().max(64);
-    }
-
-    /// Drops sets and configurations that nothing refers to any more; `taken` is a key that is being worked on.
-    pub(crate) fn sweep_sets(&mut self, taken: Option<&Key>) {
-        let mut marks: Vec<Vec<bool>> = self.programs.iter().map(|_| vec![true]).collect();
-        let lanes = &self.lanes;
-        for key in self.keys.iter().flatten().map(|key| &**key).chain(taken) {
-            key.each_word(|owner, word| {
-                let pattern = owner.pattern(lanes);
-                let number = unmarked(code_of(word));
-                let marks: &mut Vec<bool> = &mut marks[pattern];
-                if marks.len() <= number {
-                    marks.resize(number + 1, false);
-                }
-                marks[number] = true;
-            });
-        }
-        for (number, (program, marks)) in self.programs.iter_mut().zip(&mut marks).enumerate() {
-            let found = self.findings.list.iter().filter(|found| found.pattern == number);
-            program.sweep(marks, found.map(|found| found.configuration));
-        }
-        self.telling.forget_outcomes();
-        let left: usize = self.programs.iter().map(|program| program.sets.len()).sum();
-        self.sets_after_sweep = left.max(4096);
-        self.set_bytes_after_sweep = self.programs.iter().map(|program| program.sets.bytes()).sum();
-    }
 }
 
 /// Cleanse releases events below the punctuation plus its factor.
@@ -477,15 +424,11 @@ pub(crate) fn is_released(speculation: Option<i64>, punctuation: Option<i64>, ts
 }
 
 /// Whether the first page lies before the punctuation, and enough of what follows does too for linear patterns.
-fn can_drop_front(spine: &Spine, punctuation: i64, reach: usize) -> bool {
-    if spine.pages[0].times().last().is_none_or(|last| *last >= punctuation) {
+fn can_drop_front(spine: &Spine, rows: &Rows, punctuation: i64, reach: usize) -> bool {
+    if spine.pages[0].last_ts() >= punctuation {
         return false;
     }
-    let past = spine
-        .pages
-        .iter()
-        .skip(1)
-        .flat_map(Page::times)
-        .take_while(|ts| **ts < punctuation);
+    let entries = spine.pages.iter().skip(1).flat_map(|page| page.entries(0, rows));
+    let past = entries.take_while(|(ts, _)| *ts < punctuation);
     past.take(reach).count() == reach
 }

@@ -277,8 +277,8 @@ impl Engine {
         let was_degraded = key.degraded;
         let before = live(&key);
         let ts = self.rows.ts(row);
-        let place = key.spine.search(|other, _| other < ts);
-        let is_alone = place.is_none_or(|place| key.spine.ts(place) > ts);
+        let place = key.spine.search(&self.rows, |other, _| other < ts);
+        let is_alone = place.is_none_or(|place| key.spine.ts(place, &self.rows) > ts);
         let known = if is_alone {
             None
         } else {

@@ -147,15 +147,18 @@ impl Epochs {
 
     /// Forgets the epochs that end at or before an instant: in their place nothing is alive. What is stored from then
     /// was not prepared for the bodies of later epochs, and whatever it began has expired.
-    pub fn forget_before(&mut self, instant: i64) {
+    /// True if there were any.
+    pub fn forget_before(&mut self, instant: i64) -> bool {
         let keep = self.index_at(instant);
-        if keep > 1 || keep == 1 && self.list[0].alive != NOTHING {
+        let forgets = keep > 1 || keep == 1 && self.list[0].alive != NOTHING;
+        if forgets {
             self.list.drain(..keep - 1);
             self.list[0] = Epoch {
                 from: i64::MIN,
                 alive: NOTHING,
             };
         }
+        forgets
     }
 }
 

@@ -88,6 +88,11 @@ impl Findings {
         }
     }
 
+    /// Cancels what came and went from `begin` on.
+    pub(crate) fn cancel_from(&mut self, begin: usize) {
+        cancel(&mut self.list, begin, |found| *found);
+    }
+
     /// Cancels what came and went through rows that replaced one another.
     pub fn net(&mut self, begin: usize) {
         if self.aliases.is_empty() {

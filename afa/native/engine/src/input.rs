@@ -1,25 +1,59 @@
 //! The one door for records: raw ones and record batches, with punctuations and arc changes in their place.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+
 use crate::change_table::{ChangeKind, ChangeRow};
 use crate::chunk::{Chunk, Payload};
 use crate::domain::Origin;
 use crate::engine::{Engine, Retraction, SOURCE};
 use crate::event::IdRef;
 use crate::rows::Rows;
-use crate::scan::{Envelope, Head, Operation, Span};
+use crate::scan::{Envelope, Head, Operation, Padded, Span};
+use crate::scanned::ScannedRows;
 use crate::segment::{Fed, Net, Segment};
 
 /// One raw record.
 #[derive(Clone, Copy, Debug)]
 pub struct Raw<'a> {
     /// Its bytes; none is a tombstone.
-    pub value: Option<&'a [u8]>,
+    pub value: Option<Padded<'a>>,
     /// What Kafka keeps beside them.
     pub envelope: Envelope<'a>,
     /// Where it comes from.
     pub origin: Origin,
     /// The number that makes its id if it has none.
     pub number: u64,
+}
+
+impl Raw<'_> {
+    fn length(&self) -> usize {
+        self.value.map_or(0, Padded::len)
+    }
+}
+
+impl Segment {
+    /// Adds the next row of the open chunk.
+    #[inline]
+    fn push(&mut self, key: u32, record: u32, origin: Origin) {
+        if self.keys.is_empty() {
+            (self.first_record, self.origin) = (record, origin);
+        } else if self.records.is_empty() && self.record(self.keys.len()) != record {
+            self.records = (0..self.keys.len()).map(|place| self.record(place)).collect();
+        }
+        if !self.records.is_empty() {
+            self.records.push(record);
+        }
+        if origin != self.origin && self.origins.is_empty() {
+            self.origins = vec![self.origin; self.keys.len()];
+        }
+        if !self.origins.is_empty() {
+            self.origins.push(origin);
+        }
+        self.keys.push(key);
+    }
 }
 
 /// A batch on its way in.
@@ -48,6 +82,15 @@ impl Feeding {
             flushes: 0,
             first_change: 0,
         }
+    }
+
+    /// Another batch in the memory of the one before, which has ended.
+    pub fn begin(&mut self, net: Net, stops_at_bad: bool) {
+        self.segment.clear();
+        self.segment.pending.clear();
+        (self.net, self.stops_at_bad) = (net, stops_at_bad);
+        (self.flushes, self.first_change) = (0, 0);
+        self.fed = Fed::default();
     }
 }
 
@@ -93,34 +136,65 @@ impl Engine {
 
     /// Takes raw records, the first of which has this index in the batch. Stops before a record that names texts that
     /// were not checked yet: then `fed.asks` has its index.
-    pub fn feed_raw<'a>(&mut self, feeding: &mut Feeding, first: u32, records: impl Iterator<Item = Raw<'a>>) {
+    pub fn feed_raw<'a>(&mut self, feeding: &mut Feeding, first: u32, records: impl ExactSizeIterator<Item = Raw<'a>>) {
         (feeding.fed.asks, feeding.fed.condition) = (None, None);
-        let mut only_origin = feeding.segment.origin;
-        for (index, raw) in (first..).zip(records) {
-            if feeding.stops_at_bad && !feeding.fed.bad.is_empty() {
-                return;
-            }
+        let (mut records, mut next) = (records, first);
+        while records.len() > 0 && (!feeding.stops_at_bad || feeding.fed.bad.is_empty()) {
             let open = self.open_chunk(feeding);
-            if feeding.segment.keys.is_empty() {
-                (feeding.segment.chunk, feeding.segment.first) = (open, self.rows.chunk(open).len());
-                feeding.segment.origin = raw.origin;
-                only_origin = raw.origin;
-            }
-            let (begin, scanned) = self.scan(open, &raw);
-            let head = match scanned {
-                Ok(head) => head,
-                Err(reason) => {
-                    feeding.fed.bad.push((index, reason));
-                    continue;
-                }
+            let Some((raw, begin)) = self.take_known(feeding, open, &mut next, &mut records) else {
+                continue;
             };
+            let (head, index) = (*self.rows.scanners[SOURCE].head(), next - 1);
             if head.operation == Operation::Insert {
-                self.take_raw_insert(feeding, open, begin, &head, &raw, index, only_origin);
+                self.take_with_new_key(feeding, open, begin, &head, &raw, index);
             } else if !self.take_other(feeding, open, begin, &head, &raw, index) {
                 feeding.fed.asks = Some(index);
                 return;
             }
         }
+    }
+
+    /// Takes inserts of known keys as long as they fit into the open chunk; `next` counts them. The answer is the first
+    /// record that is something else, and where it begins: it was scanned last.
+    fn take_known<'a>(
+        &mut self,
+        feeding: &mut Feeding,
+        open: usize,
+        next: &mut u32,
+        records: &mut impl Iterator<Item = Raw<'a>>,
+    ) -> Option<(Raw<'a>, usize)> {
+        let (chunk, scanner) = self.rows.chunk_and_scanner(open, SOURCE);
+        let segment = &mut feeding.segment;
+        if segment.keys.is_empty() {
+            (segment.chunk, segment.first) = (open, chunk.len());
+        }
+        let mut last_key = None;
+        while chunk.has_room() {
+            let raw = records.next()?;
+            *next += 1;
+            let Payload::Scanned(rows) = &mut chunk.payload else {
+                unreachable!("the open chunk holds raw records");
+            };
+            let begin = rows.arena.len();
+            let outcome = match raw.value {
+                Some(value) => scanner.scan(&mut rows.arena, value, &raw.envelope),
+                None => scanner.scan_tombstone(&mut rows.arena, &raw.envelope),
+            };
+            if let Err(bad) = outcome {
+                feeding.fed.bad.push((*next - 1, bad.what));
+                if feeding.stops_at_bad {
+                    return None;
+                }
+                continue;
+            }
+            let head = scanner.head();
+            let Some(key) = known_key(&self.numbers, rows, head, &mut last_key) else {
+                return Some((raw, begin));
+            };
+            segment.push(key, *next - 1, raw.origin);
+            chunk.push(span(begin, raw.length()), head, scanner, raw.number);
+        }
+        None
     }
 
     fn open_chunk(&mut self, feeding: &mut Feeding) -> usize {
@@ -144,28 +218,8 @@ impl Engine {
         number
     }
 
-    /// Copies a record into the open chunk and reads it there.
-    fn scan(&mut self, open: usize, raw: &Raw<'_>) -> (usize, Result<Head, String>) {
-        let (chunk, scanner) = self.rows.chunk_and_scanner(open, SOURCE);
-        let Payload::Scanned(rows) = &mut chunk.payload else {
-            unreachable!("the open chunk holds raw records");
-        };
-        let begin = rows.arena.len();
-        let outcome = match raw.value {
-            Some(value) => {
-                rows.arena.extend_from_slice(value);
-                scanner.scan(&mut rows.arena, begin, &raw.envelope)
-            }
-            None => scanner.scan_tombstone(&mut rows.arena, &raw.envelope),
-        };
-        if outcome.is_err() {
-            rows.arena.truncate(begin);
-        }
-        (begin, outcome.map(|()| *scanner.head()).map_err(|bad| bad.what))
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    fn take_raw_insert(
+    /// Takes an insert, the record that was scanned last, whose key may be new.
+    fn take_with_new_key(
         &mut self,
         feeding: &mut Feeding,
         open: usize,
@@ -173,45 +227,21 @@ impl Engine {
         head: &Head,
         raw: &Raw<'_>,
         index: u32,
-        only_origin: Origin,
     ) {
-        let Some(key) = self.raw_key(open, head, raw.origin.domain) else {
+        let name = key_text(&self.rows, open, head).to_owned();
+        let Some(key) = self.key_number(&name, raw.origin.domain) else {
             self.forget_record(open, begin);
             feeding.fed.bad.push((index, self.too_many_keys()));
             return;
         };
-        let segment = &mut feeding.segment;
-        if segment.keys.is_empty() {
-            segment.first_record = index;
-        } else if segment.records.is_empty() && segment.record(segment.keys.len()) != index {
-            segment.records = (0..segment.keys.len()).map(|place| segment.record(place)).collect();
-        }
-        if !segment.records.is_empty() {
-            segment.records.push(index);
-        }
-        if raw.origin != only_origin && segment.origins.is_empty() {
-            segment.origins = vec![segment.origin; segment.keys.len()];
-        }
-        if !segment.origins.is_empty() {
-            segment.origins.push(raw.origin);
-        }
-        segment.keys.push(key);
-        let length = raw.value.map_or(0, <[u8]>::len);
-        self.rows.push_scanned(open, span(begin, length), head, raw.number);
+        #[allow(clippy::cast_possible_truncation)] // numbers of keys fit: limited by max_keys
+        feeding.segment.push(key as u32, index, raw.origin);
+        self.rows
+            .push_scanned(open, span(begin, raw.length()), head, raw.number);
     }
 
     pub(crate) fn too_many_keys(&self) -> String {
         format!("more than {} keys (max_keys)", self.limits.max_keys)
-    }
-
-    #[allow(clippy::cast_possible_truncation)] // numbers of keys fit: limited by max_keys
-    fn raw_key(&mut self, open: usize, head: &Head, domain: usize) -> Option<u32> {
-        let text = key_text(&self.rows, open, head);
-        if let Some(number) = self.numbers.get(text) {
-            return Some(*number as u32);
-        }
-        let text = text.to_owned();
-        self.key_number(&text, domain).map(|number| number as u32)
     }
 
     fn forget_record(&mut self, open: usize, begin: usize) {
@@ -251,7 +281,7 @@ impl Engine {
             }
             Operation::Arc => raw
                 .value
-                .is_some_and(|json| self.take_arc(json, index, &mut feeding.fed)),
+                .is_some_and(|json| self.take_arc(json.record(), index, &mut feeding.fed)),
             Operation::Retract | Operation::Insert => {
                 let key = key_text(&self.rows, open, head).to_owned();
                 let id = head.id.map(|id| raw_text(&self.rows, open, id).to_owned());
@@ -290,6 +320,26 @@ impl Engine {
     }
 }
 
+/// The number of an insert's key, if it has one; `last` are the text and the number of the record's before.
+#[inline]
+fn known_key(
+    numbers: &HashMap<Arc<str>, usize, FixedState>,
+    rows: &ScannedRows,
+    head: &Head,
+    last: &mut Option<(Span, u32)>,
+) -> Option<u32> {
+    let text = head.key.filter(|_| head.operation == Operation::Insert)?;
+    if let Some((known, number)) = last
+        && known.of(&rows.arena) == text.of(&rows.arena)
+    {
+        return Some(*number);
+    }
+    #[allow(clippy::cast_possible_truncation)] // numbers of keys fit: limited by max_keys
+    let number = *numbers.get(rows.text(text))? as u32;
+    *last = Some((text, number));
+    Some(number)
+}
+
 fn key_text<'a>(rows: &'a Rows, open: usize, head: &Head) -> &'a str {
     head.key.map_or("", |span| raw_text(rows, open, span))
 }
@@ -302,7 +352,7 @@ fn raw_text(rows: &Rows, open: usize, span: Span) -> &str {
 }
 
 #[allow(clippy::cast_possible_truncation)] // checked by the scanner
-fn span(begin: usize, length: usize) -> Span {
+pub(crate) fn span(begin: usize, length: usize) -> Span {
     Span {
         begin: begin as u32,
         length: length as u32,

@@ -133,7 +133,7 @@ impl Engine {
         let (mut events, mut bytes) = (key.spine.len(), self.bytes_of(key));
         let before = events;
         while key.spine.pages.len() > 1 && too_many(events, bytes) {
-            events -= key.spine.pages[0].rows().len();
+            events -= key.spine.pages[0].len();
             bytes = bytes.saturating_sub(self.page_bytes(&key.spine.pages[0]));
             self.drop_front(key);
             key.degraded = true;
@@ -154,11 +154,11 @@ impl Engine {
     fn page_bytes(&self, page: &Page) -> usize {
         let lists = page.entering.iter().zip(&self.lanes);
         let lists: usize = lists.map(|(list, pattern)| self.list_bytes(*pattern, list)).sum();
-        let (Some(first), entries) = (page.rows().first(), page.rows().len()) else {
+        if page.is_empty() {
             return lists;
-        };
-        let row = ROW_BYTES + self.rows.chunk(parts(*first).0).average_bytes();
-        size_of::<Page>() + lists + entries * row
+        }
+        let row = ROW_BYTES + self.rows.chunk(parts(page.row(0)).0).average_bytes();
+        size_of::<Page>() + lists + page.len() * row
     }
 
     fn list_bytes(&self, pattern: usize, list: &[Word]) -> usize {

@@ -128,7 +128,7 @@ impl Key {
     /// The entry with this identity.
     #[must_use]
     pub fn find(&self, rows: &Rows, ts: i64, id: IdRef<'_>) -> Option<Place> {
-        let mut place = self.spine.search(|other, _| other < ts);
+        let mut place = self.spine.search(rows, |other, _| other < ts);
         while let Some(here) = place {
             let row = self.spine.row(here);
             if rows.ts(row) != ts {

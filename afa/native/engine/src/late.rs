@@ -1,17 +1,18 @@
 //! One late event, the common case of a change between stored events: the shortest way to what `walk` would find.
 
-use crate::configuration::{Code, DEAD, FINAL, SLOW, Word, code_of, start_row, unmarked, word};
-use crate::key::Key;
-use crate::matcher::{Matcher, expire, expiry, is_closed};
+use crate::configuration::{Code, DEAD, FINAL, SLOW, code_of, start_row, unmarked};
+use crate::key::{Key, Lane};
+use crate::matcher::{LISTED_RUN, Matcher, expiry, is_closed};
 use crate::program::{Program, UNRELEASED};
 use crate::rows::{Rows, parts};
-use crate::spine::{PAGE_ENTRIES, Page, Place};
+use crate::spine::{PAGE_ENTRIES, Place};
+use crate::stepper::Stepper;
 use crate::walker::{Delta, apply_deltas};
 
 /// Buffers that are kept from one late event to the next.
 #[derive(Debug, Default)]
 pub struct LateScratch {
-    list: Vec<Word>,
+    lane: Lane,
     deltas: Vec<Delta>,
 }
 
@@ -32,7 +33,7 @@ impl Matcher<'_> {
     /// Inserts one event before the entry at a place. No pattern may ask for AFA+O.
     pub fn insert_late(&mut self, key: &mut Key, row: u32, mut place: Place) {
         if key.spine.pages[place.page].room() == 0 {
-            place = self.split_page(key, place);
+            place = self.make_room(key, place);
         }
         for lane in 0..self.lanes.len() {
             let pattern = self.lanes[lane];
@@ -44,7 +45,7 @@ impl Matcher<'_> {
         }
         for index in 0..self.linear.len() {
             let pattern = self.linear[index];
-            self.late.list = self.linear_list(key, pattern, Some(place));
+            self.late.lane.tail = self.linear_list(key, pattern, Some(place));
             let (chunk, offset) = parts(row);
             let class = self.programs[pattern].class_of(self.rows.chunk(chunk), offset);
             self.insert_in(key, pattern, None, row, class, place);
@@ -56,35 +57,31 @@ impl Matcher<'_> {
 
     /// Computes the list of a lane before a place, into the buffer.
     fn enter_page(&mut self, key: &Key, lane: usize, place: Place) {
-        let pattern = self.lanes[lane];
-        let page = &key.spine.pages[place.page];
-        let list = &mut self.late.list;
+        let list = &mut self.late.lane.tail;
         list.clear();
-        list.extend_from_slice(&page.entering[lane]);
-        let program = &mut self.programs[pattern];
+        list.extend_from_slice(&key.spine.pages[place.page].entering[lane]);
+        self.late.lane.expires = i64::MIN;
+        self.go_on(key, lane, place.page, 0, place.slot);
+    }
+
+    /// Steps the list in the buffer over some entries of a page.
+    fn go_on(&mut self, key: &Key, lane: usize, page: usize, from: usize, to: usize) {
+        let pattern = self.lanes[lane];
         let rows = &*self.rows;
-        let mut expires = i64::MIN;
-        for (ts, row) in page.times().iter().zip(page.rows()).take(place.slot) {
-            let class = rows.class(pattern, *row);
-            if class >= UNRELEASED {
-                continue;
-            }
-            if *ts >= expires {
-                expires = expire(program, rows, list, *ts);
-            }
-            program.step_list(class, list, || rows.view(*row));
-            let started = program.begin(class, || rows.view(*row));
-            let closes = expiry(program, rows, *row);
-            if started != DEAD && !is_closed(program, closes, *ts) {
-                list.push(word(*row, started));
-                expires = expires.min(closes);
-            }
-        }
+        let entries = key.spine.pages[page].entries(from, rows).take(to - from);
+        let mut stepper = Stepper {
+            program: &mut self.programs[pattern],
+            rows,
+            max_partial_matches: usize::MAX,
+            refused: 0,
+        };
+        let entries = entries.map(|(ts, row)| (row, ts, rows.class(pattern, row)));
+        stepper.step_over(&mut self.late.lane, entries, |_, _, _, _| {});
     }
 
     /// What the new event does to the list in the buffer, and what follows from that.
     fn insert_in(&mut self, key: &mut Key, pattern: usize, lane: Option<usize>, row: u32, class: u32, place: Place) {
-        let list = std::mem::take(&mut self.late.list);
+        let list = std::mem::take(&mut self.late.lane.tail);
         let mut deltas = std::mem::take(&mut self.late.deltas);
         deltas.clear();
         let ts = self.rows.ts(row);
@@ -124,7 +121,7 @@ impl Matcher<'_> {
                 expires,
             });
         }
-        self.late.list = list;
+        self.late.lane.tail = list;
         self.follow(key, pattern, lane, place, &mut deltas);
         self.late.deltas = deltas;
     }
@@ -141,8 +138,9 @@ impl Matcher<'_> {
                 }
                 return;
             };
-            for (ts, row) in entries.times()[slot..].iter().zip(&entries.rows()[slot..]) {
-                self.follow_entry(pattern, lane.is_some(), *ts, *row, deltas);
+            for at in slot..entries.len() {
+                let (ts, row) = (entries.ts(at, self.rows), entries.row(at));
+                self.follow_entry(pattern, lane.is_some(), ts, row, deltas);
                 if deltas.is_empty() {
                     return;
                 }
@@ -188,26 +186,69 @@ impl Matcher<'_> {
         deltas.truncate(kept);
     }
 
-    /// Makes two pages of a full one; the answer is where the place is now.
-    fn split_page(&mut self, key: &mut Key, place: Place) -> Place {
-        let half = PAGE_ENTRIES / 2;
-        let middle = Place {
-            page: place.page,
-            slot: half,
+    /// Makes room where an entry is to be put; the answer is where the place is now.
+    fn make_room(&mut self, key: &mut Key, place: Place) -> Place {
+        let page = &key.spine.pages[place.page];
+        let (begin, end) = if page.is_run() {
+            listed_part(page.len(), place.slot)
+        } else {
+            (PAGE_ENTRIES / 2, page.len())
         };
-        let mut entering = Vec::with_capacity(self.lanes.len());
-        for lane in 0..self.lanes.len() {
-            self.enter_page(key, lane, middle);
-            entering.push(self.late.list.clone());
+        if end < page.len() {
+            self.split_page(key, place.page, end);
         }
-        let upper: Page = key.spine.pages[place.page].split_off(half, entering);
-        key.spine.pages.insert(place.page + 1, upper);
-        if place.slot <= half {
-            return place;
+        let mut place = place;
+        if begin > 0 {
+            self.split_page(key, place.page, begin);
+            // Between the two it belongs to the first, unless that is a run.
+            if place.slot > begin || key.spine.pages[place.page].is_run() {
+                place = Place {
+                    page: place.page + 1,
+                    slot: place.slot - begin,
+                };
+            }
         }
-        Place {
-            page: place.page + 1,
-            slot: place.slot - half,
+        key.spine.pages[place.page].list_run(self.rows);
+        place
+    }
+
+    /// Cuts a long run before a place where something changes; the answer is the page to begin with.
+    pub(crate) fn cut_before(&mut self, key: &mut Key, place: Place) -> usize {
+        if key.spine.pages[place.page].len() <= LISTED_RUN || place.slot == 0 {
+            return place.page;
+        }
+        self.split_page(key, place.page, place.slot);
+        place.page + 1
+    }
+
+    /// Cuts a long run so that little of it is looked at more closely.
+    pub(crate) fn cut_after(&mut self, key: &mut Key, page: usize) {
+        if key.spine.pages[page].len() > LISTED_RUN {
+            self.split_page(key, page, LISTED_RUN);
         }
     }
+
+    /// Cuts a page in two.
+    fn split_page(&mut self, key: &mut Key, page: usize, slot: usize) {
+        let mut entering = Vec::with_capacity(self.lanes.len());
+        for lane in 0..self.lanes.len() {
+            self.enter_page(key, lane, Place { page, slot });
+            entering.push(self.late.lane.tail.clone());
+        }
+        let upper = key.spine.pages[page].split_off(slot, entering, self.rows);
+        key.spine.pages.insert(page + 1, Box::new(upper));
+    }
+}
+
+/// The part of a run that is to be listed around a slot, so that entries may be put there.
+fn listed_part(length: usize, slot: usize) -> (usize, usize) {
+    const PART: usize = PAGE_ENTRIES * 3 / 4;
+    const SMALLEST_RUN: usize = PAGE_ENTRIES / 4;
+    if length <= PART {
+        return (0, length);
+    }
+    let begin = slot.saturating_sub(PART / 2).min(length - PART);
+    let begin = if begin < SMALLEST_RUN { 0 } else { begin };
+    let end = begin + PART;
+    (begin, if length - end < SMALLEST_RUN { length } else { end })
 }

@@ -8,7 +8,7 @@ use crate::epochs::{Epochs, Life};
 use crate::key::{Key, Lane};
 use crate::rows::parts;
 use crate::segment::Fed;
-use crate::spine::{Page, Place};
+use crate::spine::Place;
 use crate::walk::Plan;
 
 impl Engine {
@@ -154,26 +154,21 @@ impl Engine {
         let is_lane = self.programs[pattern].chain.is_empty();
         let mut changed = HashMap::default();
         let mut new_classes = Vec::new();
-        for (ts, row) in key
-            .spine
-            .pages
-            .iter()
-            .flat_map(|page| page.times().iter().zip(page.rows()))
-        {
-            if *ts < from {
+        for (ts, row) in key.spine.pages.iter().flat_map(|page| page.entries(0, &self.rows)) {
+            if ts < from {
                 continue;
             }
-            let (chunk, offset) = parts(*row);
+            let (chunk, offset) = parts(row);
             let chunk = self.rows.chunk(chunk);
             let old = if is_lane {
                 chunk.class(pattern, offset)
             } else {
-                self.programs[pattern].class_in(before.alive_at(*ts), chunk, offset)
+                self.programs[pattern].class_in(before.alive_at(ts), chunk, offset)
             };
             let new = self.programs[pattern].class_of(chunk, offset);
             if old < crate::program::UNRELEASED && old != new {
-                changed.insert(*row, (old, new));
-                new_classes.push((*row, new));
+                changed.insert(row, (old, new));
+                new_classes.push((row, new));
             }
         }
         if changed.is_empty() {
@@ -216,8 +211,7 @@ impl Engine {
                 .spine
                 .pages
                 .iter()
-                .flat_map(Page::rows)
-                .copied()
+                .flat_map(|page| page.rows())
                 .collect::<Vec<u32>>()
             {
                 self.fill_class(pattern, row);

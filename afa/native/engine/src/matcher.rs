@@ -1,15 +1,18 @@
 //! One key at a time: what events do to its lists.
 
-use crate::configuration::{DEAD, FINAL, Word, start_row, word};
+use crate::chunk::CHUNK_ROWS;
 use crate::found::Findings;
-use crate::keeping::keep_to;
 use crate::key::{Key, Lane};
 use crate::late::LateScratch;
 use crate::linear::LinearScratch;
 use crate::pattern::Window;
 use crate::program::{Program, Shared, UNRELEASED, UNSEEN};
-use crate::rows::{Rows, are_consecutive, parts};
-use crate::spine::{Page, Place, SparePages};
+use crate::rows::{Rows, count_run, parts};
+use crate::spine::{PAGE_ENTRIES, Place, SparePages};
+use crate::stepper::Stepper;
+
+/// The most entries of a run where patterns keep lists.
+pub(crate) const LISTED_RUN: usize = 32;
 
 /// Everything that matching needs beside the key itself.
 pub struct Matcher<'a> {
@@ -57,48 +60,53 @@ impl Matcher<'_> {
         if !self.linear.is_empty() {
             self.append_linear(key, rows, first_record);
         }
+        let longest = self.longest_run();
         let mut at = 0;
         while at < rows.len() {
-            if key.spine.pages.back().is_none_or(|page| page.room() == 0) {
-                key.spine
-                    .begin_page(self.spare_pages, key.lanes.iter().map(|lane| &lane.tail));
-            }
-            let last = key.spine.pages.len() - 1;
-            let piece = &rows[at..rows.len().min(at + key.spine.pages[last].room())];
+            // No page takes more.
+            let most = rows.len().min(at + longest.max(PAGE_ENTRIES));
+            let run = count_run(&rows[at..most]);
+            let lists = key.lanes.iter().map(|lane| &lane.tail);
+            let count = key.spine.ready_page(self.spare_pages, rows[at], run, longest, lists);
+            let piece = &rows[at..at + count];
             for lane in 0..self.lanes.len() {
                 #[allow(clippy::cast_possible_truncation)] // a batch has far fewer records
                 let record = first_record.map(|first| first + at as u32);
                 self.append_lane(key, lane, piece, record);
             }
-            self.push_entries(&mut key.spine.pages[last], piece);
+            self.push_run(key, piece);
             if self.lanes.len() > 1 {
                 self.keep_all(key);
             }
-            at += piece.len();
+            at += count;
         }
     }
 
-    fn push_entries(&mut self, page: &mut Page, piece: &[u32]) {
-        let (first, last) = (piece[0], piece[piece.len() - 1]);
-        let (chunk, offset) = parts(first);
-        if are_consecutive(piece) {
-            page.extend(&self.rows.chunk(chunk).times()[offset..offset + piece.len()], first);
-            self.rows.store(chunk, piece.len(), self.rows.ts(last));
+    /// The most entries of a run: a late event has to compute the lists within it anew.
+    fn longest_run(&self) -> usize {
+        if self.lanes.is_empty() {
+            CHUNK_ROWS
+        } else if self.lanes.iter().any(|pattern| self.programs[*pattern].gap_free) {
+            0
+        } else {
+            LISTED_RUN
+        }
+    }
+
+    /// Adds rows that follow each other to the last page, which has room for them.
+    fn push_run(&mut self, key: &mut Key, piece: &[u32]) {
+        let Some(page) = key.spine.pages.back_mut() else {
             return;
+        };
+        let (chunk, offset) = parts(piece[0]);
+        let times = &self.rows.chunk(chunk).times()[offset..offset + piece.len()];
+        let newest = times[times.len() - 1];
+        if page.is_run() {
+            page.extend_run(piece[0], piece.len(), newest);
+        } else {
+            times.iter().zip(piece).for_each(|(ts, row)| page.push(*ts, *row));
         }
-        let mut at = 0;
-        while at < piece.len() {
-            let chunk = parts(piece[at]).0;
-            let begin = at;
-            let mut newest = i64::MIN;
-            let times = self.rows.chunk(chunk).times();
-            while at < piece.len() && parts(piece[at]).0 == chunk {
-                newest = times[parts(piece[at]).1];
-                page.push(newest, piece[at]);
-                at += 1;
-            }
-            self.rows.store(chunk, at - begin, newest);
-        }
+        self.rows.store(chunk, piece.len(), newest);
     }
 
     fn append_lane(&mut self, key: &mut Key, lane: usize, piece: &[u32], first_record: Option<u32>) {
@@ -113,7 +121,7 @@ impl Matcher<'_> {
     fn append_gap_free(&mut self, key: &mut Key, lane: usize, piece: &[u32], first_record: Option<u32>) {
         let pattern = self.lanes[lane];
         let mut before = self.seq_before(key, lane, None);
-        let first_slot = key.spine.pages.back().map_or(0, |page| page.rows().len());
+        let first_slot = key.spine.pages.back().map_or(0, |page| page.len());
         for (step, row) in piece.iter().enumerate() {
             if let Some(first) = first_record {
                 #[allow(clippy::cast_possible_truncation)] // at most a page
@@ -137,26 +145,29 @@ impl Matcher<'_> {
         }
     }
 
-    /// Steps the list after the last event over rows that follow.
+    /// Steps the list after the last event over rows that follow, and each other.
     fn step_rows(&mut self, lane: &mut Lane, pattern: usize, piece: &[u32], first_record: Option<u32>) {
-        let first = piece[0];
-        let (number, offset) = parts(first);
-        let rows = &*self.rows;
-        let chunk = rows.chunk(number);
-        if are_consecutive(piece) {
-            let end = offset + piece.len();
-            let seen = chunk.times()[offset..end]
-                .iter()
-                .zip(&chunk.classes(pattern)[offset..end]);
-            let entries = (first..).zip(seen).map(|(row, (ts, class))| (row, *ts, *class));
-            let (program, findings) = (&mut self.programs[pattern], &mut *self.findings);
-            let most = self.max_partial_matches;
-            return step_entries(program, rows, findings, lane, pattern, entries, first_record, most);
-        }
-        let entries = piece.iter().map(|row| (*row, rows.ts(*row), rows.class(pattern, *row)));
-        let (program, findings) = (&mut self.programs[pattern], &mut *self.findings);
-        let most = self.max_partial_matches;
-        step_entries(program, rows, findings, lane, pattern, entries, first_record, most);
+        let (number, offset) = parts(piece[0]);
+        let chunk = self.rows.chunk(number);
+        let end = offset + piece.len();
+        let seen = chunk.times()[offset..end]
+            .iter()
+            .zip(&chunk.classes(pattern)[offset..end]);
+        let entries = (piece[0]..).zip(seen).map(|(row, (ts, class))| (row, *ts, *class));
+        let mut stepper = Stepper {
+            program: &mut self.programs[pattern],
+            rows: self.rows,
+            max_partial_matches: self.max_partial_matches,
+            refused: 0,
+        };
+        let findings = &mut *self.findings;
+        stepper.step_over(lane, entries, |program, step, row, list| {
+            if let Some(record) = first_record {
+                findings.record = record + step;
+            }
+            findings.note_list(program, pattern, row, list);
+        });
+        findings.refused += stepper.refused;
     }
 
     /// The sequence number of the last event that a lane saw before a place (none: the end).
@@ -165,14 +176,10 @@ impl Matcher<'_> {
         let pages = &key.spine.pages;
         let (last, mut end) = place.map_or((pages.len(), None), |place| (place.page + 1, Some(place.slot)));
         for page in (0..last).rev() {
-            let rows = pages[page].rows();
-            let rows = &rows[..end.take().unwrap_or(rows.len())];
-            if let Some(row) = rows
-                .iter()
-                .rev()
-                .find(|row| self.rows.class(pattern, **row) < UNRELEASED)
-            {
-                return self.rows.seq(*row);
+            let slots = 0..end.take().unwrap_or(pages[page].len());
+            let mut rows = slots.rev().map(|slot| pages[page].row(slot));
+            if let Some(row) = rows.find(|row| self.rows.class(pattern, *row) < UNRELEASED) {
+                return self.rows.seq(row);
             }
         }
         key.covers.get(lane).and_then(|cover| cover.seq)
@@ -202,73 +209,12 @@ impl Matcher<'_> {
             gone.extend(tomb.seqs.iter().copied().filter(between));
         }
         if self.programs[pattern].key_field.is_some() {
-            for row in key.spine.pages.iter().flat_map(Page::rows) {
-                if self.rows.class(pattern, *row) == UNSEEN {
-                    gone.extend(self.rows.seqs(*row).into_iter().filter(between));
+            for row in key.spine.pages.iter().flat_map(|page| page.rows()) {
+                if self.rows.class(pattern, row) == UNSEEN {
+                    gone.extend(self.rows.seqs(row).into_iter().filter(between));
                 }
             }
         }
         i128::try_from(gone.len()).is_ok_and(|count| count == i128::from(here) - i128::from(before) - 1)
     }
-}
-
-/// Steps a list over entries.
-#[allow(clippy::too_many_arguments)] // the innermost loop, for two ways to find the entries
-#[inline]
-fn step_entries(
-    program: &mut Program,
-    rows: &Rows,
-    findings: &mut Findings,
-    lane: &mut Lane,
-    pattern: usize,
-    entries: impl Iterator<Item = (u32, i64, u32)>,
-    first_record: Option<u32>,
-    max_partial_matches: usize,
-) {
-    let (span, timed) = (program.window.span(), matches!(program.window, Window::Time(_)));
-    let mut list = std::mem::take(&mut lane.tail);
-    for (step, (row, ts, class)) in (0..).zip(entries) {
-        if class >= UNRELEASED {
-            continue;
-        }
-        if ts >= lane.expires {
-            lane.expires = expire(program, rows, &mut list, ts);
-        }
-        let mut seen = program.step_list(class, &mut list, || rows.view(row));
-        let started = program.begin(class, || rows.view(row));
-        if started != DEAD {
-            let expires = ts.saturating_add(span);
-            if ts < expires || !timed {
-                if list.is_empty() {
-                    lane.expires = expires;
-                }
-                list.push(word(row, started));
-                seen |= started;
-            }
-        }
-        if seen & FINAL != 0 {
-            if let Some(record) = first_record {
-                findings.record = record + step;
-            }
-            findings.note_list(program, pattern, row, &list);
-        }
-        if list.len().saturating_mul(program.sets.largest()) >= max_partial_matches {
-            findings.refused += keep_to(&program.sets, &mut list, max_partial_matches);
-        }
-    }
-    lane.tail = list;
-}
-
-/// Drops the partial matches whose window closes at or before an instant: lists are ordered by start. The answer is
-/// when the first of the others expires.
-#[cold]
-pub(crate) fn expire(program: &Program, rows: &Rows, list: &mut Vec<Word>, ts: i64) -> i64 {
-    if !matches!(program.window, Window::Time(_)) {
-        return i64::MAX;
-    }
-    let closed = |word: &Word| expiry(program, rows, start_row(*word)) <= ts;
-    let count = list.iter().take_while(|word| closed(word)).count();
-    list.drain(..count);
-    list.first()
-        .map_or(i64::MAX, |word| expiry(program, rows, start_row(*word)))
 }

@@ -39,16 +39,16 @@ impl Here {
             in_new: true,
             edited: true,
         };
-        for (ts, row) in spine.pages[page].times().iter().zip(spine.pages[page].rows()) {
+        for (ts, row) in spine.pages[page].entries(0, rows) {
             while let Some(first) = inserts.first()
-                && (rows.ts(*first) < *ts || rows.ts(*first) == *ts && rows.order(*first, *row).is_lt())
+                && (rows.ts(*first) < ts || rows.ts(*first) == ts && rows.order(*first, row).is_lt())
             {
                 steps.push(insert(*first));
                 *inserts = &inserts[1..];
                 edited = true;
             }
-            let removed = removals.first() == Some(row);
-            let differs = changed.last() == Some(row);
+            let removed = removals.first() == Some(&row);
+            let differs = changed.last() == Some(&row);
             if removed {
                 *removals = &removals[1..];
             }
@@ -57,7 +57,7 @@ impl Here {
             }
             edited |= removed || differs;
             steps.push(Step {
-                row: *row,
+                row,
                 in_old: true,
                 in_new: !removed,
                 edited: removed || differs,

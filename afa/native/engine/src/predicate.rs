@@ -7,9 +7,10 @@ use foldhash::fast::FixedState;
 use crate::arrow_rows::{ArrowRows, Column};
 use crate::chunk::{Chunk, Payload, RowView};
 use crate::expression::{FieldPath, Node};
-use crate::kernel::{compare_floats, compare_ints, compare_ints_as_floats, find_texts};
+use crate::kernel::{WORD_ROWS, compare_floats, compare_ints, compare_ints_as_floats, find_texts};
 use crate::scan::{Scalar, Scanner};
 use crate::scanned::ScannedRows;
+use crate::scanned_column::ScannedColumn;
 use crate::value::{Comparison, Value};
 
 /// The fields of raw records that patterns use, by number.
@@ -136,7 +137,17 @@ impl Predicates {
             (Payload::Scanned(rows), Some((path, comparison, constant))) => {
                 let column = fields.find(path).and_then(|field| rows.column(field));
                 column.is_some_and(|column| {
-                    compare_scalars(rows, column, path, comparison, constant, truths, &mut unknown)
+                    compare_scalars(
+                        rows,
+                        column,
+                        path,
+                        comparison,
+                        constant,
+                        truths,
+                        chunk.len(),
+                        &mut unknown,
+                    );
+                    true
                 })
             }
             _ => false,
@@ -209,28 +220,42 @@ fn compare_column(
 }
 
 /// The same over scanned values, from the first that is not evaluated yet.
+#[allow(clippy::too_many_arguments)] // what is compared with what, and where it goes
 fn compare_scalars(
     rows: &ScannedRows,
-    column: &[Scalar],
+    column: &ScannedColumn,
     path: &FieldPath,
     comparison: Comparison,
     constant: &Value,
     truths: &mut Truths,
+    end: usize,
     unknown: &mut u64,
-) -> bool {
-    for (offset, scalar) in column.iter().enumerate().skip(truths.filled) {
-        let truth = match (scalar, constant) {
+) {
+    let from = truths.filled / WORD_ROWS;
+    let bits = &mut truths.bits[from..];
+    let compared = column.compare(
+        path.declared,
+        comparison,
+        constant,
+        from * WORD_ROWS..truths.filled,
+        bits,
+    );
+    if let Some(more) = compared {
+        *unknown += more;
+        return;
+    }
+    for offset in truths.filled..end {
+        let truth = match (column.get(offset), constant) {
             (Scalar::Text(span), Value::Str(text)) if matches!(path.declared, 0 | 4) => {
-                Some(comparison.accepts(rows.text(*span).as_bytes().cmp(text.as_bytes())))
+                Some(comparison.accepts(rows.text(span).as_bytes().cmp(text.as_bytes())))
             }
-            (Scalar::Int(number), _) => comparison.apply(&path.conform(Value::Int(*number)), constant),
-            (Scalar::Float(number), _) => comparison.apply(&path.conform(Value::Float(*number)), constant),
-            (Scalar::Bool(truth), _) => comparison.apply(&path.conform(Value::Bool(*truth)), constant),
+            (Scalar::Int(number), _) => comparison.apply(&path.conform(Value::Int(number)), constant),
+            (Scalar::Float(number), _) => comparison.apply(&path.conform(Value::Float(number)), constant),
+            (Scalar::Bool(truth), _) => comparison.apply(&path.conform(Value::Bool(truth)), constant),
             (Scalar::Missing | Scalar::List(_) | Scalar::Text(_), _) => None,
         };
         truths.set(offset, truth, unknown);
     }
-    true
 }
 
 /// Columns of triggers for linear patterns: each is an OR of ANDs of predicates, shared by all patterns that use it.

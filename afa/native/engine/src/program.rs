@@ -86,6 +86,7 @@ pub struct Program {
     body_numbers: HashMap<Body, u32, FixedState>,
     class_numbers: HashMap<Vec<u32>, u32, FixedState>,
     epochs: Epochs,
+    has_forgotten: bool,
     alive: Vec<Alive>,
     alive_numbers: HashMap<Vec<u32>, u32, FixedState>,
 }
@@ -117,6 +118,7 @@ impl Program {
             body_numbers: HashMap::default(),
             class_numbers: HashMap::default(),
             epochs: Epochs::new(NOTHING),
+            has_forgotten: false,
             alive: vec![Alive::new(Vec::new(), Vec::new(), Vec::new())],
             alive_numbers: HashMap::default(),
         };
@@ -335,7 +337,22 @@ impl Program {
             Window::Time(length) => length,
             _ => 0,
         };
-        self.epochs.forget_before(punctuation.saturating_sub(reach));
+        self.has_forgotten |= self.epochs.forget_before(punctuation.saturating_sub(reach));
+    }
+
+    /// Whether epochs were forgotten that a partition far behind would need.
+    #[must_use]
+    pub fn has_forgotten(&self) -> bool {
+        self.has_forgotten
+    }
+
+    /// Makes all epochs anew from the lives of all arcs.
+    pub fn recall_epochs(&mut self, lives: &[Life], shared: &mut Shared) {
+        self.epochs = Epochs::new(NOTHING);
+        self.has_forgotten = false;
+        for life in lives {
+            self.change_life(None, Some(life), shared);
+        }
     }
 
     /// Sees to it that the truths that decide between classes in this stretch of time are known for all rows of a

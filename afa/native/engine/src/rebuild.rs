@@ -4,10 +4,11 @@ use crate::chunk::{Chunk, Payload};
 use crate::configuration::{Configuration, Word, word};
 use crate::domain::Origin;
 use crate::engine::{Engine, RESTORED, live};
+use crate::input::span;
 use crate::key::Key;
 use crate::restore::{RestoreFault, Restored, RestoredCover, RestoredEvent};
 use crate::rows::{parts, row_number};
-use crate::scan::{Envelope, Head, Operation, Span};
+use crate::scan::{Envelope, Head, Operation, Padded, Span};
 use crate::segment::Segment;
 use crate::snapshot_form::open;
 use crate::spine::Spine;
@@ -49,11 +50,11 @@ impl Engine {
     }
 
     fn check_data(&mut self, events: &[RestoredEvent]) -> Result<(), RestoreFault> {
-        let mut arena = Vec::new();
+        let (mut arena, mut room) = (Vec::new(), Vec::new());
         for event in events {
             arena.clear();
-            arena.extend_from_slice(&event.data);
-            let scanned = self.rows.scanners[RESTORED].scan(&mut arena, 0, &BESIDE);
+            let record = Padded::copied(&event.data, &mut room);
+            let scanned = self.rows.scanners[RESTORED].scan(&mut arena, record, &BESIDE);
             scanned.map_err(|bad| RestoreFault::BadEvent(event.id.clone(), bad.what))?;
         }
         Ok(())
@@ -184,8 +185,8 @@ impl Engine {
         let Payload::Scanned(rows) = &mut chunk.payload else {
             unreachable!("chunks of restored rows hold raw records");
         };
-        let record = append(&mut rows.arena, data);
-        let read = scanner.scan(&mut rows.arena, record.begin as usize, &BESIDE);
+        let record = span(rows.arena.len(), data.len());
+        let read = scanner.scan(&mut rows.arena, Padded::copied(data, &mut Vec::new()), &BESIDE);
         debug_assert!(read.is_ok(), "checked before");
         let head = Head {
             operation: Operation::Insert,
@@ -222,12 +223,8 @@ impl Engine {
     }
 }
 
-#[allow(clippy::cast_possible_truncation)] // a chunk of raw records is far smaller
 fn append(arena: &mut Vec<u8>, bytes: &[u8]) -> Span {
-    let begin = arena.len() as u32;
+    let begin = arena.len();
     arena.extend_from_slice(bytes);
-    Span {
-        begin,
-        length: bytes.len() as u32,
-    }
+    span(begin, bytes.len())
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use crate::chunk::{CHUNK_BITS, Chunk, Payload, RowView};
+use crate::chunk::{CHUNK_BITS, CHUNK_ROWS, Chunk, Payload, RowView};
 use crate::event::{IdRef, canonical_bytes};
 use crate::expression::FieldPath;
 use crate::predicate::{Fields, Predicates};
@@ -48,16 +48,25 @@ pub fn parts(row: u32) -> (usize, usize) {
     ((row >> CHUNK_BITS) as usize, (row & OFFSET_MASK) as usize)
 }
 
-/// Whether rows of one chunk follow each other. Both ends say nothing of what lies between: rows of a batch are in
-/// order of time, not of arrival.
+/// How many of the first rows follow each other in one chunk; at least one.
 #[must_use]
-#[inline]
-pub fn are_consecutive(rows: &[u32]) -> bool {
-    let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
-        return false;
-    };
+pub fn count_run(rows: &[u32]) -> usize {
+    let first = rows[0];
+    let most = rows.len().min(CHUNK_ROWS - parts(first).1);
+    let rows = &rows[..most];
     let apart = |gaps: u32, (row, next): (&u32, u32)| gaps | (row ^ next);
-    parts(*first).0 == parts(*last).0 && rows.iter().zip(*first..=u32::MAX).fold(0, apart) == 0
+    let mut count = 1;
+    // Whole blocks at a time: most streams are in order.
+    while let Some(block) = rows.get(count..count + 64) {
+        if block.iter().zip(rows[count - 1] + 1..=u32::MAX).fold(0, apart) != 0 {
+            break;
+        }
+        count += 64;
+    }
+    while count < most && rows[count] == rows[count - 1] + 1 {
+        count += 1;
+    }
+    count
 }
 
 impl Rows {
@@ -281,15 +290,12 @@ impl Rows {
         chunk.newest = chunk.newest.max(Some(newest));
     }
 
-    /// Notes that entries of keys refer to these rows no more.
-    pub fn release(&mut self, rows: &[u32]) {
-        for row in rows {
-            let (chunk, offset) = parts(*row);
-            if !self.other_seqs.is_empty() {
-                self.other_seqs.remove(&row_number(chunk, offset));
-            }
-            self.chunk_mut(chunk).stored -= 1;
+    /// Notes that no entry of a key refers to this row any more.
+    pub fn release(&mut self, row: u32) {
+        if !self.other_seqs.is_empty() {
+            self.other_seqs.remove(&row);
         }
+        self.chunk_mut(parts(row).0).stored -= 1;
     }
 
     /// The same for rows of one chunk, none of which has other sequence numbers.

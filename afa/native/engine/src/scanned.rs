@@ -3,6 +3,7 @@
 use crate::event::Data;
 use crate::expression::FieldPath;
 use crate::scan::{Head, Scalar, Scanner, Span, list_value};
+use crate::scanned_column::ScannedColumn;
 use crate::value::Value;
 
 /// Records of one scanner, in order of arrival.
@@ -11,8 +12,9 @@ pub struct ScannedRows {
     /// Raw records, and texts that had to be written anew.
     pub arena: Vec<u8>,
     records: Vec<Span>,
+    /// Empty: no row has one.
     kinds: Vec<Option<Span>>,
-    columns: Vec<Vec<Scalar>>,
+    columns: Vec<ScannedColumn>,
     /// Which scanner has read them.
     pub scanner: usize,
 }
@@ -22,36 +24,40 @@ impl ScannedRows {
     #[must_use]
     pub fn new(scanner: usize, fields: usize) -> Self {
         Self {
-            columns: vec![Vec::new(); fields],
+            columns: empty(fields),
             scanner,
             ..Self::default()
         }
     }
 
     /// Keeps the record that was scanned last.
-    pub fn push(&mut self, record: Span, head: &Head, values: &[Scalar]) {
+    #[inline]
+    pub fn push(&mut self, record: Span, head: &Head, scanner: &Scanner) {
+        if head.kind.is_some() || !self.kinds.is_empty() {
+            self.kinds.resize(self.records.len(), None);
+            self.kinds.push(head.kind);
+        }
         self.records.push(record);
-        self.kinds.push(head.kind);
-        for (column, value) in self.columns.iter_mut().zip(values) {
-            column.push(*value);
+        for (field, column) in self.columns.iter_mut().enumerate() {
+            column.push(scanner.value(field));
         }
     }
 
     /// Reads all records again, for other fields.
     pub fn rescan(&mut self, scanner: &mut Scanner, fields: usize) {
-        self.columns = vec![Vec::with_capacity(self.records.len()); fields];
+        self.columns = empty(fields);
         for record in &self.records {
             scanner.rescan(&mut self.arena, *record);
-            for (column, value) in self.columns.iter_mut().zip(scanner.values()) {
-                column.push(*value);
+            for (field, column) in self.columns.iter_mut().enumerate() {
+                column.push(scanner.value(field));
             }
         }
     }
 
     /// A column of values, by the field's number.
     #[must_use]
-    pub fn column(&self, field: usize) -> Option<&[Scalar]> {
-        self.columns.get(field).map(Vec::as_slice)
+    pub fn column(&self, field: usize) -> Option<&ScannedColumn> {
+        self.columns.get(field)
     }
 
     /// The text of a span.
@@ -63,13 +69,13 @@ impl ScannedRows {
     /// The event type of a row.
     #[must_use]
     pub fn kind(&self, row: usize) -> Option<&str> {
-        self.kinds[row].map(|span| self.text(span))
+        self.kinds.get(row).copied().flatten().map(|span| self.text(span))
     }
 
     /// A field of a row, as the path declares it.
     #[must_use]
     pub fn value(&self, field: usize, path: &FieldPath, row: usize, scanner: &Scanner) -> Value {
-        let value = match self.columns[field][row] {
+        let value = match self.columns[field].get(row) {
             Scalar::Missing => Value::Unknown,
             Scalar::Int(number) => Value::Int(number),
             Scalar::Float(number) => Value::Float(number),
@@ -85,4 +91,8 @@ impl ScannedRows {
     pub fn data(&self, row: usize, scanner: &Scanner) -> Data {
         scanner.data(self.records[row].of(&self.arena))
     }
+}
+
+fn empty(fields: usize) -> Vec<ScannedColumn> {
+    (0..fields).map(|_| ScannedColumn::default()).collect()
 }

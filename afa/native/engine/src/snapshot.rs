@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::configuration::{Word, code_of, start_row};
 use crate::engine::Engine;
 use crate::key::{Key, Tomb};
-use crate::matcher::{Matcher, expiry};
+use crate::matcher::{Matcher, expiry, is_closed};
 use crate::program::{Program, UNRELEASED, UNSEEN};
 use crate::rows::{Rows, parts};
 use crate::snapshot_form::{SnapshotFault, Writer, digest, seal};
-use crate::spine::{Page, Place};
+use crate::spine::Place;
 
 impl Engine {
     /// The snapshot of a key; none if nothing is known of it.
@@ -50,7 +50,7 @@ impl Engine {
 
     fn write_key(&mut self, key: &Key) -> Option<Vec<u8>> {
         let bound = self.domains[key.domain].effective.unwrap_or(i64::MIN);
-        let first = key.spine.search(|ts, _| ts < bound);
+        let first = key.spine.search(&self.rows, |ts, _| ts < bound);
         let tombs = key.tombs.iter().filter(|((ts, _), _)| *ts >= bound);
         let covers = self.covers(key, first, bound);
         if first.is_none() && covers.is_empty() && tombs.clone().next().is_none() {
@@ -103,7 +103,7 @@ impl Engine {
                 None => matcher.linear_list(key, pattern, first),
             };
             let program = &matcher.programs[pattern];
-            list.retain(|word| expiry(program, matcher.rows, start_row(*word)) > bound);
+            list.retain(|word| !is_closed(program, expiry(program, matcher.rows, start_row(*word)), bound));
             if list.is_empty() {
                 continue;
             }
@@ -134,9 +134,9 @@ impl Matcher<'_> {
         };
         let (page, pattern) = (&key.spine.pages[place.page], self.lanes[lane]);
         let mut list = page.entering[lane].clone();
-        for row in &page.rows()[..place.slot] {
-            if self.rows.class(pattern, *row) < UNRELEASED {
-                self.step_plainly(pattern, &mut list, *row, true);
+        for row in page.rows().take(place.slot) {
+            if self.rows.class(pattern, row) < UNRELEASED {
+                self.step_plainly(pattern, &mut list, row, true);
             }
         }
         list
@@ -240,7 +240,7 @@ fn write_events(writer: &mut Writer, rows: &Rows, key: &Key, first: Option<Place
     let mut events = Vec::new();
     if let Some(place) = first {
         let pages = key.spine.pages.iter().skip(place.page);
-        events.extend(pages.flat_map(Page::rows).skip(place.slot));
+        events.extend(pages.flat_map(|page| page.rows()).skip(place.slot));
     }
     writer.length(events.len());
     let mut data = Vec::new();

@@ -1,24 +1,31 @@
-//! The ordered events of one key, in small pages. Each page has the lists of partial matches that enter it, so that
-//! what follows from a late event can be computed from there; an append touches only the end.
+//! The ordered events of one key, in pages. Each page has the lists of partial matches that enter it, so that what
+//! follows from a late event can be computed from there; an append touches only the end.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use crate::configuration::Word;
-use crate::rows::{Rows, are_consecutive, parts};
+use crate::rows::{Rows, parts, row_number};
 
-/// The most entries of a page. Small pages make late events cheap, large ones save lists.
+/// The most entries of a page that lists them. Small pages make late events cheap, large ones save lists.
 pub const PAGE_ENTRIES: usize = 16;
 
-/// A stretch of entries.
+/// So many rows in a row are worth a page that names only the first of them.
+const WORTHY_RUN: usize = 16;
+
+/// A stretch of entries: a list of rows, or a *run* of rows that follow each other in one chunk, as events in order do.
 #[derive(Clone, Debug)]
 pub struct Page {
     length: usize,
+    /// The chunk has the times of a run, and its rows follow the first; nothing else is noted.
+    is_run: bool,
+    last_ts: i64,
     times: [i64; PAGE_ENTRIES],
     rows: [u32; PAGE_ENTRIES],
     /// Per lane, the list of partial matches before the first entry.
     pub entering: Vec<Vec<Word>>,
-    /// Per lane, a bit per entry: AFA+O lets computations come from the entry before. Only where a pattern asks.
+    /// Per lane, a bit per entry: AFA+O lets computations come from the entry before. Only where a pattern asks, and
+    /// never in runs.
     pub links: Vec<u16>,
 }
 
@@ -28,6 +35,8 @@ impl Page {
     pub fn new(entering: Vec<Vec<Word>>) -> Self {
         Self {
             length: 0,
+            is_run: false,
+            last_ts: i64::MIN,
             times: [0; PAGE_ENTRIES],
             rows: [0; PAGE_ENTRIES],
             entering,
@@ -35,42 +44,106 @@ impl Page {
         }
     }
 
-    /// Event times of the entries.
+    /// How many entries it has.
     #[must_use]
     #[inline]
-    pub fn times(&self) -> &[i64] {
-        &self.times[..self.length]
+    pub fn len(&self) -> usize {
+        self.length
     }
 
-    /// Rows of the entries.
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Whether its rows follow each other in one chunk.
+    #[must_use]
+    pub fn is_run(&self) -> bool {
+        self.is_run
+    }
+
+    /// The time of the last entry.
+    #[must_use]
+    pub fn last_ts(&self) -> i64 {
+        self.last_ts
+    }
+
+    /// The row of an entry.
     #[must_use]
     #[inline]
-    pub fn rows(&self) -> &[u32] {
-        &self.rows[..self.length]
+    pub fn row(&self, slot: usize) -> u32 {
+        if self.is_run {
+            #[allow(clippy::cast_possible_truncation)] // a run lies in one chunk
+            return self.rows[0] + slot as u32;
+        }
+        self.rows[slot]
     }
 
-    /// How many entries fit in yet.
+    /// Event time of an entry.
+    #[must_use]
+    #[inline]
+    pub fn ts(&self, slot: usize, rows: &Rows) -> i64 {
+        if self.is_run {
+            return rows.ts(self.row(slot));
+        }
+        self.times[slot]
+    }
+
+    /// The rows of all entries.
+    #[must_use]
+    pub fn rows(&self) -> impl DoubleEndedIterator<Item = u32> + ExactSizeIterator + '_ {
+        (0..self.length).map(|slot| self.row(slot))
+    }
+
+    /// Times and rows of the entries from a slot on.
+    pub fn entries<'a>(&'a self, from: usize, rows: &'a Rows) -> impl Iterator<Item = (i64, u32)> + 'a {
+        (from..self.length).map(|slot| (self.ts(slot, rows), self.row(slot)))
+    }
+
+    /// How many entries may be listed yet.
     #[must_use]
     pub fn room(&self) -> usize {
-        PAGE_ENTRIES - self.length
+        if self.is_run { 0 } else { PAGE_ENTRIES - self.length }
     }
 
-    /// Adds an entry at the end.
+    /// Adds an entry to the list.
     #[inline]
     pub fn push(&mut self, ts: i64, row: u32) {
         self.times[self.length] = ts;
         self.rows[self.length] = row;
+        self.last_ts = ts;
         self.length += 1;
     }
 
-    /// Adds consecutive rows at the end.
-    pub fn extend(&mut self, times: &[i64], first_row: u32) {
-        let (begin, end) = (self.length, self.length + times.len());
-        self.times[begin..end].copy_from_slice(times);
-        for (row, number) in self.rows[begin..end].iter_mut().zip(first_row..) {
-            *row = number;
+    /// Makes an empty page a run, or a run longer, by rows up to one of this time.
+    pub fn extend_run(&mut self, first: u32, count: usize, last_ts: i64) {
+        if self.length == 0 {
+            self.is_run = true;
+            self.rows[0] = first;
         }
-        self.length = end;
+        self.length += count;
+        self.last_ts = last_ts;
+    }
+
+    /// Whether a run may go on with this row.
+    #[must_use]
+    pub fn continues_with(&self, row: u32) -> bool {
+        let (chunk, offset) = parts(self.rows[0]);
+        self.is_run && parts(row) == (chunk, offset + self.length)
+    }
+
+    /// Lists the entries of a run, which must be few enough.
+    pub fn list_run(&mut self, rows: &Rows) {
+        if self.is_run {
+            let (chunk, offset) = parts(self.rows[0]);
+            let end = self.length;
+            self.times[..end].copy_from_slice(&rows.chunk(chunk).times()[offset..offset + end]);
+            for (row, place) in self.rows[..end].iter_mut().zip(offset..) {
+                *row = row_number(chunk, place);
+            }
+            self.is_run = false;
+        }
     }
 
     /// Puts an entry at a slot; there must be room.
@@ -79,22 +152,29 @@ impl Page {
         self.rows.copy_within(slot..self.length, slot + 1);
         (self.times[slot], self.rows[slot]) = (ts, row);
         self.length += 1;
+        self.last_ts = self.times[self.length - 1];
     }
 
     /// Takes the entries from a slot on into a page of their own, which is entered by these lists.
     #[must_use]
-    pub fn split_off(&mut self, slot: usize, entering: Vec<Vec<Word>>) -> Self {
+    pub fn split_off(&mut self, slot: usize, entering: Vec<Vec<Word>>, rows: &Rows) -> Self {
         let mut upper = Self::new(entering);
-        upper.length = self.length - slot;
-        upper.times[..upper.length].copy_from_slice(&self.times[slot..self.length]);
-        upper.rows[..upper.length].copy_from_slice(&self.rows[slot..self.length]);
+        (upper.length, upper.last_ts) = (self.length - slot, self.last_ts);
+        upper.is_run = self.is_run;
+        if self.is_run {
+            upper.rows[0] = self.row(slot);
+        } else {
+            upper.times[..upper.length].copy_from_slice(&self.times[slot..self.length]);
+            upper.rows[..upper.length].copy_from_slice(&self.rows[slot..self.length]);
+        }
+        self.last_ts = self.ts(slot - 1, rows);
         self.length = slot;
         upper
     }
 
     /// Empties the page.
     pub fn clear(&mut self) {
-        self.length = 0;
+        (self.length, self.is_run) = (0, false);
         self.links.fill(0);
     }
 
@@ -112,6 +192,24 @@ impl Page {
         let bit = 1 << slot;
         self.links[lane] = self.links[lane] & !bit | if linked { bit } else { 0 };
     }
+
+    /// The first slot for whose entry `is_before(ts, row)` is false.
+    fn search(&self, rows: &Rows, is_before: impl Fn(i64, u32) -> bool) -> usize {
+        let mut low = 0;
+        let mut high = self.length;
+        while high - low > PAGE_ENTRIES {
+            let middle = usize::midpoint(low, high);
+            if is_before(self.ts(middle, rows), self.row(middle)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        while low < high && is_before(self.ts(low, rows), self.row(low)) {
+            low += 1;
+        }
+        low
+    }
 }
 
 /// Where an entry stands; good until the next insert or removal.
@@ -127,26 +225,27 @@ pub struct Place {
 #[derive(Debug, Default)]
 pub struct Spine {
     /// The pages.
-    pub pages: VecDeque<Page>,
+    pub pages: VecDeque<Box<Page>>,
 }
 
 /// Pages that went, whose memory new ones take.
 #[derive(Debug, Default)]
-pub struct SparePages(Vec<Page>);
+#[allow(clippy::vec_box)] // they are moved from and to spines as they are
+pub struct SparePages(Vec<Box<Page>>);
 
 impl SparePages {
     const MOST: usize = 256;
 
     /// Keeps a page, unless there are many or its lists are long.
-    pub fn put(&mut self, page: Page) {
+    pub fn put(&mut self, page: Box<Page>) {
         let words: usize = page.entering.iter().map(Vec::capacity).sum();
         if self.0.len() < Self::MOST && words < 1024 {
             self.0.push(page);
         }
     }
 
-    fn take(&mut self) -> Page {
-        self.0.pop().unwrap_or_else(|| Page::new(Vec::new()))
+    fn take(&mut self) -> Box<Page> {
+        self.0.pop().unwrap_or_else(|| Box::new(Page::new(Vec::new())))
     }
 }
 
@@ -157,8 +256,26 @@ impl Spine {
         self.pages.is_empty()
     }
 
-    /// Begins a new page at the end, entered by these lists.
-    pub fn begin_page<'a>(&mut self, spare: &mut SparePages, lists: impl ExactSizeIterator<Item = &'a Vec<Word>>) {
+    /// Sees to it that the last page takes at least the first of rows that are to be appended, `run` of which follow
+    /// each other; a new page is entered by these lists. The answer is how many it takes, no more than `longest_run` if
+    /// it is a run.
+    pub fn ready_page<'a>(
+        &mut self,
+        spare: &mut SparePages,
+        first: u32,
+        run: usize,
+        longest_run: usize,
+        lists: impl ExactSizeIterator<Item = &'a Vec<Word>>,
+    ) -> usize {
+        let is_worthy = run.min(longest_run) >= WORTHY_RUN;
+        if let Some(last) = self.pages.back() {
+            if last.length < longest_run && last.continues_with(first) {
+                return run.min(longest_run - last.length);
+            }
+            if last.room() > 0 && !is_worthy {
+                return run.min(last.room());
+            }
+        }
         let mut page = spare.take();
         page.entering.resize_with(lists.len(), Vec::new);
         for (entering, list) in page.entering.iter_mut().zip(lists) {
@@ -166,7 +283,11 @@ impl Spine {
             entering.extend_from_slice(list);
         }
         page.clear();
+        if is_worthy {
+            page.extend_run(first, 0, i64::MIN);
+        }
         self.pages.push_back(page);
+        run.min(if is_worthy { longest_run } else { PAGE_ENTRIES })
     }
 
     /// How many entries there are.
@@ -178,35 +299,34 @@ impl Spine {
     /// The time of the last entry.
     #[must_use]
     pub fn last_ts(&self) -> Option<i64> {
-        self.pages.back().and_then(|page| page.times().last()).copied()
+        self.pages.back().map(|page| page.last_ts)
     }
 
     /// The row of the last entry.
     #[must_use]
     pub fn last_row(&self) -> Option<u32> {
-        self.pages.back().and_then(|page| page.rows().last()).copied()
+        self.pages.back().map(|page| page.row(page.length - 1))
     }
 
     /// Event time of an entry.
     #[must_use]
-    pub fn ts(&self, place: Place) -> i64 {
-        self.pages[place.page].times()[place.slot]
+    pub fn ts(&self, place: Place, rows: &Rows) -> i64 {
+        self.pages[place.page].ts(place.slot, rows)
     }
 
     /// The row of an entry.
     #[must_use]
     pub fn row(&self, place: Place) -> u32 {
-        self.pages[place.page].rows()[place.slot]
+        self.pages[place.page].row(place.slot)
     }
 
     /// The first entry for which `is_before(ts, row)` is false; none if there is no such entry.
-    pub fn search(&self, is_before: impl Fn(i64, u32) -> bool) -> Option<Place> {
-        let last = |page: &Page| (page.times[page.length - 1], page.rows[page.length - 1]);
+    pub fn search(&self, rows: &Rows, is_before: impl Fn(i64, u32) -> bool) -> Option<Place> {
+        let ends_before = |page: &Page| is_before(page.last_ts, page.row(page.length - 1));
         // Most late events are late by little.
         let (mut step, mut high) = (1, self.pages.len());
         while step <= self.pages.len() {
-            let (ts, row) = last(&self.pages[self.pages.len() - step]);
-            if is_before(ts, row) {
+            if ends_before(&self.pages[self.pages.len() - step]) {
                 break;
             }
             high = self.pages.len() - step;
@@ -219,18 +339,13 @@ impl Spine {
         };
         while low < high {
             let middle = usize::midpoint(low, high);
-            let (ts, row) = last(&self.pages[middle]);
-            if is_before(ts, row) {
+            if ends_before(&self.pages[middle]) {
                 low = middle + 1;
             } else {
                 high = middle;
             }
         }
-        let page = self.pages.get(low)?;
-        let mut slot = 0;
-        while is_before(page.times[slot], page.rows[slot]) {
-            slot += 1;
-        }
+        let slot = self.pages.get(low)?.search(rows, is_before);
         Some(Place { page: low, slot })
     }
 
@@ -238,7 +353,9 @@ impl Spine {
     #[must_use]
     pub fn place_of(&self, rows: &Rows, row: u32) -> Option<Place> {
         let ts = rows.ts(row);
-        self.search(|other_ts, other| other_ts < ts || other_ts == ts && rows.order(other, row) == Ordering::Less)
+        self.search(rows, |other_ts, other| {
+            other_ts < ts || other_ts == ts && rows.order(other, row) == Ordering::Less
+        })
     }
 
     /// The entry after this one.
@@ -267,10 +384,14 @@ impl Spine {
             },
         };
         for page in (0..=last).rev() {
-            let rows = self.pages[page].rows();
-            let rows = &rows[..end.take().unwrap_or(rows.len())];
+            let page = &self.pages[page];
             let wanted = count - (out.len() - begin);
-            out.extend(rows.iter().rev().take(wanted));
+            out.extend(
+                (0..end.take().unwrap_or(page.length))
+                    .rev()
+                    .take(wanted)
+                    .map(|slot| page.row(slot)),
+            );
             if out.len() - begin == count {
                 break;
             }
@@ -280,11 +401,10 @@ impl Spine {
 
     /// Notes in their chunks that the entries of a page are gone.
     pub fn release(page: &Page, rows: &mut Rows) {
-        let entries = page.rows();
-        if are_consecutive(entries) && !rows.has_other_seqs() {
-            rows.release_run(parts(entries[0]).0, entries.len());
+        if page.is_run && !rows.has_other_seqs() {
+            rows.release_run(parts(page.rows[0]).0, page.length);
         } else {
-            rows.release(entries);
+            page.rows().for_each(|row| rows.release(row));
         }
     }
 }
@@ -292,12 +412,13 @@ impl Spine {
 #[cfg(test)]
 mod tests {
     use super::{Page, Place, Spine};
+    use crate::rows::Rows;
 
     fn spine(count: u32) -> Spine {
         let mut spine = Spine::default();
         for row in 0..count {
             if spine.pages.back().is_none_or(|page| page.room() == 0) {
-                spine.pages.push_back(Page::new(Vec::new()));
+                spine.pages.push_back(Box::new(Page::new(Vec::new())));
             }
             spine.pages.back_mut().unwrap().push(i64::from(row) * 2, row);
         }
@@ -307,9 +428,9 @@ mod tests {
     #[test]
     fn every_place_is_found() {
         for count in [1, 15, 16, 17, 100, 333] {
-            let spine = spine(count);
+            let (spine, rows) = (spine(count), Rows::default());
             for ts in -1..=2 * i64::from(count) {
-                let found = spine.search(|other, _| other < ts).map(|place| spine.row(place));
+                let found = spine.search(&rows, |other, _| other < ts).map(|place| spine.row(place));
                 let expected = u32::try_from((ts + 1) / 2).unwrap();
                 assert_eq!(found, (expected < count).then_some(expected), "{ts} of {count}");
             }

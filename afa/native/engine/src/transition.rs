@@ -8,7 +8,8 @@ use crate::pattern::Window;
 use crate::program::Program;
 use crate::value::Value;
 
-const ROW_MASK: Word = !0 << 32;
+/// The part of a word that says where it began.
+pub(crate) const ROW_MASK: Word = !0 << 32;
 
 impl Program {
     /// Steps a whole list over an event; what died is gone. The answer has `FINAL` if some set has a final state.

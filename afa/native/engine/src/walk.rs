@@ -37,6 +37,20 @@ pub struct Plan {
 impl Matcher<'_> {
     /// Changes the entries of a key and finds what that means.
     pub fn apply(&mut self, key: &mut Key, plan: &Plan) {
+        let begin = self.findings.list.len();
+        self.change(key, plan);
+        if plan.relinks && !plan.is_only_links() {
+            // A number fills a gap, or leaves one, only when its entry has come or gone.
+            let links = Plan {
+                relinks: true,
+                ..Plan::default()
+            };
+            self.change(key, &links);
+            self.findings.cancel_from(begin);
+        }
+    }
+
+    fn change(&mut self, key: &mut Key, plan: &Plan) {
         if key.spine.is_empty() {
             if !plan.inserts.is_empty() {
                 self.append(key, &plan.inserts, None);
@@ -53,13 +67,14 @@ impl Matcher<'_> {
                 .iter()
                 .all(|walker| walker.deltas.is_empty() && !walker.relinks_next);
             if idle {
-                let next = self.next_page(key, inserts, removals, changed.last());
+                let next = self.next_place(key, inserts, removals, changed.last());
                 let Some(next) = next else { break };
-                page = next;
+                page = self.cut_before(key, next);
             }
             if page >= key.spine.pages.len() {
                 break;
             }
+            self.cut_after(key, page);
             let here = Here::of(self.rows, &key.spine, page, &mut inserts, &mut removals, &mut changed);
             page += self.walk_page(key, page, &here, &mut walkers, plan);
         }
@@ -111,16 +126,16 @@ impl Matcher<'_> {
         }
         let mut befores: Vec<Option<i64>> = gap_free.iter().map(|lane| self.seq_before_all(key, *lane)).collect();
         for entries in &key.spine.pages {
-            for (slot, row) in entries.rows().iter().enumerate() {
-                let mut differs = plan.reclassed.as_ref().is_some_and(|(_, rows)| rows.contains_key(row));
+            for (slot, row) in entries.rows().enumerate() {
+                let mut differs = plan.reclassed.as_ref().is_some_and(|(_, rows)| rows.contains_key(&row));
                 for (before, lane) in befores.iter_mut().zip(&gap_free) {
-                    if self.rows.class(self.lanes[*lane], *row) < UNRELEASED {
-                        differs |= self.is_linked(key, *lane, *before, *row) != entries.is_linked(*lane, slot);
-                        *before = self.rows.seq(*row);
+                    if self.rows.class(self.lanes[*lane], row) < UNRELEASED {
+                        differs |= self.is_linked(key, *lane, *before, row) != entries.is_linked(*lane, slot);
+                        *before = self.rows.seq(row);
                     }
                 }
                 if differs {
-                    changed.push(*row);
+                    changed.push(row);
                 }
             }
         }
@@ -131,12 +146,17 @@ impl Matcher<'_> {
         self.seq_before(key, lane, Some(Place { page: 0, slot: 0 }))
     }
 
-    /// The page of the next change.
-    fn next_page(&self, key: &Key, inserts: &[u32], removals: &[u32], changed: Option<&u32>) -> Option<usize> {
-        let last = key.spine.pages.len().checked_sub(1)?;
-        let page = |row: &u32| key.spine.place_of(self.rows, *row).map_or(last, |place| place.page);
-        let pages = [inserts.first().map(page), removals.first().map(page), changed.map(page)];
-        pages.into_iter().flatten().min()
+    /// The place of the next change; what comes after all entries belongs to the last page.
+    fn next_place(&self, key: &Key, inserts: &[u32], removals: &[u32], changed: Option<&u32>) -> Option<Place> {
+        let page = key.spine.pages.len().checked_sub(1)?;
+        let slot = key.spine.pages[page].len() - 1;
+        let place = |row: &u32| key.spine.place_of(self.rows, *row).unwrap_or(Place { page, slot });
+        let places = [
+            inserts.first().map(place),
+            removals.first().map(place),
+            changed.map(place),
+        ];
+        places.into_iter().flatten().min()
     }
 
     /// Walks over one page with all patterns; the answer is how many pages it is now.
@@ -233,14 +253,19 @@ impl Matcher<'_> {
         list
     }
 
-    /// Steps a list of a linear pattern over an event.
+    /// Steps a list over an event that its pattern sees.
     pub(crate) fn step_plainly(&mut self, pattern: usize, list: &mut Vec<Word>, row: u32, begins: bool) {
         let program = &mut self.programs[pattern];
         let (chunk, offset) = parts(row);
         let chunk = self.rows.chunk(chunk);
         let ts = chunk.times()[offset];
         let view = || self.rows.view_of(chunk, offset);
-        let class = program.class_of(chunk, offset);
+        let class = if program.chain.is_empty() {
+            // Kept, because epochs are forgotten while partial matches without an end in time live on.
+            chunk.class(pattern, offset)
+        } else {
+            program.class_of(chunk, offset)
+        };
         list.retain(|word| !is_closed(program, expiry(program, self.rows, start_row(*word)), ts));
         program.step_list(class, list, view);
         let started = program.begin(class, view);
@@ -319,7 +344,7 @@ impl Matcher<'_> {
             if step.in_new {
                 self.rows.store(parts(step.row).0, 1, self.rows.ts(step.row));
             } else {
-                self.rows.release(&[step.row]);
+                self.rows.release(step.row);
             }
         }
         if rows.is_empty() {
@@ -330,7 +355,7 @@ impl Matcher<'_> {
         for (piece, end) in cuts.iter().copied().chain([rows.len()]).enumerate() {
             if piece > 0 {
                 let entering = Self::entering_of(key, walkers, piece - 1);
-                key.spine.pages.insert(page + piece, Page::new(entering));
+                key.spine.pages.insert(page + piece, Box::new(Page::new(entering)));
             }
             let target = &mut key.spine.pages[page + piece];
             target.clear();
@@ -366,7 +391,7 @@ fn write_links(page: &mut Page, walkers: &[Walker], begin: usize) {
         if let Some(lane) = walker.lane
             && !walker.links.is_empty()
         {
-            for slot in 0..page.rows().len() {
+            for slot in 0..page.len() {
                 page.set_link(lane, slot, walker.links[begin + slot]);
             }
         }

@@ -5,17 +5,20 @@
 //! counts of buffers and children, lengths, offsets, dictionary indices, UTF-8.
 
 mod export;
+mod plain;
+mod sheet;
 
 use std::ffi::CStr;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use afa_engine::arrow_check::check;
+use afa_engine::arrow_layout::{Given, Layout};
 use afa_engine::arrow_rows::ArrowRows;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow_array::{ArrayRef, NullArray, make_array};
 use arrow_data::{ArrayData, layout};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Fields};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -23,6 +26,7 @@ use pyo3::types::PyCapsule;
 use crate::pyarrow::Pyarrow;
 
 pub(crate) use export::to_pyarrow;
+pub(crate) use sheet::Sheets;
 
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
@@ -34,7 +38,14 @@ const MAX_LENGTH: usize = 1 << 40;
 /// The schema of the last batch from pyarrow, and what it says: most batches have that of the batch before.
 pub(crate) struct KnownSchema {
     schema: Py<PyAny>,
-    data_type: DataType,
+    shape: Shape,
+}
+
+/// What a schema says.
+#[derive(Clone)]
+struct Shape {
+    fields: Fields,
+    layout: Arc<Layout>,
 }
 
 /// The record batch that an object hands out; its memory stays where it is, and the object's own.
@@ -44,19 +55,19 @@ pub(crate) struct KnownSchema {
 pub(crate) fn import_batch(object: &Bound<'_, PyAny>, known: &mut Option<KnownSchema>) -> PyResult<ArrowRows> {
     // The Arrow crate asserts what it cannot report.
     let import = || {
-        let (array, data_type) = if Pyarrow::made(object) {
+        let (array, shape) = if Pyarrow::made(object) {
             from_pyarrow(object, known)?
         } else {
             from_capsules(object)?
         };
-        rows_of(array, data_type).map_err(PyValueError::new_err)
+        rows_of(array, shape).map_err(PyValueError::new_err)
     };
     let imported = std::panic::catch_unwind(std::panic::AssertUnwindSafe(import));
     imported.unwrap_or_else(|_| Err(PyValueError::new_err("a malformed Arrow record batch")))
 }
 
 /// From a `pyarrow.RecordBatch`, which fills structures of ours: two capsules less, and a schema only if it is new.
-fn from_pyarrow(batch: &Bound<'_, PyAny>, known: &mut Option<KnownSchema>) -> PyResult<(FFI_ArrowArray, DataType)> {
+fn from_pyarrow(batch: &Bound<'_, PyAny>, known: &mut Option<KnownSchema>) -> PyResult<(FFI_ArrowArray, Shape)> {
     let py = batch.py();
     let export = pyo3::intern!(py, "_export_to_c");
     let schema = batch.getattr(pyo3::intern!(py, "schema"))?;
@@ -69,40 +80,53 @@ fn from_pyarrow(batch: &Bound<'_, PyAny>, known: &mut Option<KnownSchema>) -> Py
             .call_method1(pyo3::intern!(py, "equals"), (&schema,))?;
         if equal.is_truthy()? {
             batch.call_method1(export, (address,))?;
-            return Ok((array, known.data_type.clone()));
+            return Ok((array, known.shape.clone()));
         }
     }
     let mut structure = FFI_ArrowSchema::empty();
     batch.call_method1(export, (address, (&raw mut structure).expose_provenance()))?;
-    let data_type = read_type(&structure).map_err(PyValueError::new_err)?;
+    let shape = read_shape(&structure).map_err(PyValueError::new_err)?;
     *known = Some(KnownSchema {
         schema: schema.unbind(),
-        data_type: data_type.clone(),
+        shape: shape.clone(),
     });
-    Ok((array, data_type))
+    Ok((array, shape))
 }
 
-fn from_capsules(object: &Bound<'_, PyAny>) -> PyResult<(FFI_ArrowArray, DataType)> {
+fn from_capsules(object: &Bound<'_, PyAny>) -> PyResult<(FFI_ArrowArray, Shape)> {
     let (schema, array) = capsules(object)?;
     let schema = pointer::<FFI_ArrowSchema>(&schema, SCHEMA)?;
     // SAFETY: the capsule has the name that the interface reserves for a pointer to an `ArrowSchema`, which lives as
     // long as the capsule; nobody writes to it while this thread is attached to the interpreter.
-    let data_type = read_type(unsafe { schema.as_ref() }).map_err(PyValueError::new_err)?;
+    let shape = read_shape(unsafe { schema.as_ref() }).map_err(PyValueError::new_err)?;
     let source = pointer::<FFI_ArrowArray>(&array, ARRAY)?;
     // SAFETY: as above, for an `ArrowArray`. It is moved out, and what stays behind is marked as released, so that the
     // capsule's destructor leaves it alone.
-    Ok((unsafe { FFI_ArrowArray::from_raw(source.as_ptr()) }, data_type))
+    Ok((unsafe { FFI_ArrowArray::from_raw(source.as_ptr()) }, shape))
 }
 
-fn rows_of(array: FFI_ArrowArray, data_type: DataType) -> Result<ArrowRows, String> {
+fn rows_of(array: FFI_ArrowArray, shape: Shape) -> Result<ArrowRows, String> {
     if array.is_released() {
         return Err("an Arrow array that was taken already".into());
     }
+    let length = array.len();
+    let array = Arc::new(array);
+    let columns = match plain::columns(&array, &shape.fields) {
+        Some(columns) => columns,
+        // Nobody else holds the array.
+        None => any_columns(Arc::into_inner(array).ok_or("an array in use")?, shape.fields)?,
+    };
+    ArrowRows::of_columns(shape.layout, columns, length)
+}
+
+/// The columns of a batch, whatever their types.
+fn any_columns(array: FFI_ArrowArray, fields: Fields) -> Result<Vec<Given>, String> {
+    let data_type = DataType::Struct(fields);
     check_shape(&array, &data_type)?;
     // SAFETY: counts, lengths and the ends of offset buffers were checked; the content of buffers is checked below,
     // before anything reads it.
     let data = unsafe { from_ffi_and_data_type(array, data_type) };
-    checked_rows(&data.map_err(|error| error.to_string())?)
+    checked_columns(&data.map_err(|error| error.to_string())?)
 }
 
 fn capsules<'py>(object: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
@@ -132,15 +156,18 @@ fn pointer<T>(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> PyResult<NonNull<T
     }
 }
 
-/// The type of a batch: a struct.
-fn read_type(schema: &FFI_ArrowSchema) -> Result<DataType, String> {
+/// What the schema of a batch says: it is that of a struct.
+fn read_shape(schema: &FFI_ArrowSchema) -> Result<Shape, String> {
     if schema.release().is_none() {
         return Err("an Arrow schema that was released already".into());
     }
     check_depth(schema, 0)?;
-    let data_type = DataType::try_from(schema).map_err(|error| error.to_string())?;
-    match data_type {
-        DataType::Struct(_) => Ok(data_type),
+    match DataType::try_from(schema).map_err(|error| error.to_string())? {
+        DataType::Struct(fields) => {
+            let layout = Layout::of_names(fields.iter().map(|field| field.name().as_str()))?;
+            let layout = Arc::new(layout);
+            Ok(Shape { fields, layout })
+        }
         other => Err(format!("an Arrow array of {other} is no record batch")),
     }
 }
@@ -238,21 +265,20 @@ fn number_at<T: Copy>(buffer: *const u8, index: usize) -> Option<T> {
 }
 
 /// The columns of a struct, each checked in the rows it has; those that the engine reads nothing of become nulls.
-fn checked_rows(data: &ArrayData) -> Result<ArrowRows, String> {
+fn checked_columns(data: &ArrayData) -> Result<Vec<Given>, String> {
     if data.null_count() > 0 {
         return Err("a record batch cannot have rows that are null as a whole".into());
     }
-    let (offset, length) = (data.offset(), data.len());
     let DataType::Struct(fields) = data.data_type() else {
         return Err("no record batch".into());
     };
-    let mut columns: Vec<(&str, ArrayRef)> = Vec::with_capacity(fields.len());
-    for (field, child) in fields.iter().zip(data.child_data()) {
-        let column = column_of(child.slice(offset, length));
-        let column = column.map_err(|error| format!("column `{}`: {error}", field.name()))?;
-        columns.push((field.name(), column));
-    }
-    ArrowRows::of_columns(columns.into_iter(), length)
+    let columns = fields.iter().zip(data.child_data()).map(|(field, child)| {
+        let column = column_of(child.slice(data.offset(), data.len()));
+        column
+            .map(Given::Array)
+            .map_err(|error| format!("column `{}`: {error}", field.name()))
+    });
+    columns.collect()
 }
 
 fn column_of(data: ArrayData) -> Result<ArrayRef, String> {

@@ -1,6 +1,7 @@
 //! What a batch led to, as Python sees it.
 
 use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
 
 use afa_engine::change_table::{ChangeKind, ChangeRow, ChangeTable};
 use afa_engine::segment::Fed;
@@ -9,7 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-use crate::arrow_capsule::to_pyarrow;
+use crate::arrow_capsule::{Sheets, to_pyarrow};
 
 /// Changes that need nothing of the engine any more.
 #[pyclass(module = "afa._native")]
@@ -17,6 +18,8 @@ pub(crate) struct NativeChanges {
     table: ChangeTable,
     fed: Fed,
     settled: bool,
+    /// Of the engine: where small batches are written one after the other.
+    sheets: Arc<Mutex<Sheets>>,
 }
 
 /// `(kind, record, pattern, key, start, end, until, state, registers, first, last, degraded, match id)`.
@@ -34,11 +37,12 @@ type Row<'py> = (
 );
 
 impl NativeChanges {
-    pub(crate) fn new(table: ChangeTable, fed: Fed) -> Self {
+    pub(crate) fn new(table: ChangeTable, fed: Fed, sheets: Arc<Mutex<Sheets>>) -> Self {
         Self {
             table,
             fed,
             settled: false,
+            sheets,
         }
     }
 
@@ -104,7 +108,7 @@ impl NativeChanges {
             self.settle();
         }
         let columns = py.detach(|| self.table.to_columns(ids));
-        to_pyarrow(py, columns.map_err(PyValueError::new_err)?, ids)
+        to_pyarrow(py, columns.map_err(PyValueError::new_err)?, ids, &self.sheets)
     }
 }
 

@@ -1,23 +1,25 @@
 //! The class behind `afa.Engine`.
 
+use std::sync::{Arc, Mutex};
+
 use afa_engine::arrow_rows::ArrowRows;
 use afa_engine::domain::Origin;
 use afa_engine::engine::Engine;
 use afa_engine::expression::Node;
-use afa_engine::input::{Feeding, Raw};
+use afa_engine::input::Feeding;
 use afa_engine::limits::Limits;
 use afa_engine::msgpack::Malformed;
-use afa_engine::scan::Envelope;
 use afa_engine::segment::Net;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyBytes, PyDict, PyList};
 
-use crate::arrow_capsule::{KnownSchema, import_batch};
+use crate::arrow_capsule::{KnownSchema, Sheets, import_batch};
 use crate::changes::NativeChanges;
 use crate::guard::{broken, guarded};
 use crate::pattern::{apply_arc, build_engine};
+use crate::raw_input::{Beside, RawInput};
 
 /// Patterns and the state of all keys. A batch is begun, fed in parts and finished; in between the caller checks what
 /// only it can check.
@@ -25,10 +27,22 @@ use crate::pattern::{apply_arc, build_engine};
 pub(crate) struct NativeEngine {
     engine: Engine,
     feeding: Feeding,
+    raw: RawInput,
     batch: Option<ArrowRows>,
     schema: Option<KnownSchema>,
+    sheets: Arc<Mutex<Sheets>>,
     /// What a panic left behind.
     failure: Option<String>,
+}
+
+/// What feeding rows led to.
+#[derive(IntoPyObject)]
+#[allow(clippy::large_enum_variant)] // on its way to Python, never kept
+enum Answer {
+    /// The index of a row whose texts have to be checked first.
+    Asks(u32),
+    /// The batch has ended.
+    Changes(NativeChanges),
 }
 
 #[allow(clippy::needless_pass_by_value)] // the shape that `map_err` asks for
@@ -38,20 +52,20 @@ fn malformed(error: Malformed) -> PyErr {
 
 /// Id, number of the body, lifetime.
 type ArcLife = (String, u32, i64, Option<i64>);
-type Headers = Vec<(PyBackedStr, PyBackedBytes)>;
-
-/// What comes beside the values, all of the same length.
-#[derive(FromPyObject)]
-struct Beside {
-    keys: Option<Vec<Option<PyBackedBytes>>>,
-    timestamps: Option<Vec<Option<i64>>>,
-    headers: Option<Vec<Option<Headers>>>,
-    partitions: Option<Vec<(PyBackedStr, u32)>>,
-    offsets: Option<Vec<i64>>,
-    numbers: Option<Vec<u64>>,
-}
 
 impl NativeEngine {
+    fn begin(&mut self, net_per_batch: bool, stops_at_bad: bool) {
+        let net = if net_per_batch { Net::Batch } else { Net::Record };
+        self.feeding.begin(net, stops_at_bad);
+    }
+
+    fn changes(&mut self) -> NativeChanges {
+        self.engine.finish(&mut self.feeding);
+        self.raw.clear();
+        let fed = std::mem::take(&mut self.feeding.fed);
+        NativeChanges::new(self.engine.take_changes(), fed, self.sheets.clone())
+    }
+
     /// Works on the engine without the interpreter's lock; a panic is reported, now and ever after.
     fn work<T: Send>(&mut self, py: Python<'_>, work: impl FnOnce(&mut Self) -> T + Send) -> PyResult<T> {
         if let Some(report) = &self.failure {
@@ -83,43 +97,38 @@ impl NativeEngine {
         Ok(Self {
             engine: engine.map_err(malformed)?,
             feeding: Feeding::new(Net::Record, false),
+            raw: RawInput::default(),
             batch: None,
             schema: None,
+            sheets: Arc::default(),
             failure: None,
         })
     }
 
-    /// Begins a batch.
-    fn begin(&mut self, net_per_batch: bool, stops_at_bad: bool) {
-        self.feeding = Feeding::new(if net_per_batch { Net::Batch } else { Net::Record }, stops_at_bad);
-    }
-
-    /// Feeds raw records from the one with index `from` on. The answer is the index of a record whose texts have to be
-    /// checked first, if there is one.
-    #[allow(clippy::needless_pass_by_value)] // what an argument is extracted to has no borrowed form
+    /// Begins a batch and feeds its raw records. The answer is the index of a record whose texts have to be checked
+    /// first, if there is one.
     fn feed_raw(
         &mut self,
         py: Python<'_>,
-        values: Vec<Option<PyBackedBytes>>,
-        from: usize,
+        values: &Bound<'_, PyList>,
         first_number: u64,
-        beside: Beside,
+        beside: Option<Beside>,
+        net_per_batch: bool,
+        stops_at_bad: bool,
     ) -> PyResult<Option<u32>> {
+        self.raw.load(values, first_number, beside)?;
+        self.begin(net_per_batch, stops_at_bad);
+        self.feed_raw_from(py, 0)
+    }
+
+    /// Feeds the raw records of the batch from the one with this index on; answers like `feed_raw`.
+    fn feed_raw_from(&mut self, py: Python<'_>, from: usize) -> PyResult<Option<u32>> {
         self.work(py, |native| {
-            let origins = native.origins(&beside);
-            let headers = borrowed_headers(&beside);
-            let raw = |index: usize| Raw {
-                value: values[index].as_deref(),
-                envelope: envelope(&beside, &headers, index),
-                origin: origins.as_ref().map_or(Origin::default(), |origins| origins[index]),
-                number: beside
-                    .numbers
-                    .as_ref()
-                    .map_or(first_number + index as u64, |numbers| numbers[index]),
-            };
-            let records = (from..values.len()).map(raw);
-            native.engine.feed_raw(&mut native.feeding, count(from), records);
-            native.feeding.fed.asks
+            let Self {
+                raw, engine, feeding, ..
+            } = native;
+            raw.feed(engine, feeding, from);
+            feeding.fed.asks
         })
     }
 
@@ -144,14 +153,15 @@ impl NativeEngine {
         condition.map(|(.., text)| text.clone())
     }
 
-    /// Feeds the rows of the batch from one on; answers like `feed_raw`.
+    /// Feeds the rows of the batch from one on. The answer is the index of a row whose texts have to be checked first, or
+    /// what the batch led to.
     fn feed_arrow(
         &mut self,
         py: Python<'_>,
         from: usize,
         first_number: u64,
         partition: Option<(PyBackedStr, u32)>,
-    ) -> PyResult<Option<u32>> {
+    ) -> PyResult<Answer> {
         self.work(py, |native| {
             let origin = partition.map_or(Origin::default(), |(topic, number)| {
                 native.engine.origin(&topic, number)
@@ -160,21 +170,18 @@ impl NativeEngine {
                 native
                     .engine
                     .feed_arrow(&mut native.feeding, &rows, from, first_number, origin);
-                if native.feeding.fed.asks.is_some() {
+                if let Some(asks) = native.feeding.fed.asks {
                     native.batch = Some(rows);
+                    return Answer::Asks(asks);
                 }
             }
-            native.feeding.fed.asks
+            Answer::Changes(native.changes())
         })
     }
 
     /// Ends the batch and tells what it led to.
     fn finish(&mut self, py: Python<'_>) -> PyResult<NativeChanges> {
-        self.work(py, |native| {
-            let mut feeding = std::mem::replace(&mut native.feeding, Feeding::new(Net::Record, false));
-            native.engine.finish(&mut feeding);
-            NativeChanges::new(native.engine.take_changes(), feeding.fed)
-        })
+        self.work(py, Self::changes)
     }
 
     /// The condition that had to be checked, in the compact form.
@@ -283,52 +290,4 @@ impl NativeEngine {
         counted.set_item("condition_evaluations", evaluations)?;
         Ok(counted)
     }
-}
-
-impl NativeEngine {
-    fn origins(&mut self, beside: &Beside) -> Option<Vec<Origin>> {
-        let partitions = beside.partitions.as_ref()?;
-        let mut last: Option<(&PyBackedStr, u32, Origin)> = None;
-        let mut origins = Vec::with_capacity(partitions.len());
-        for (topic, partition) in partitions {
-            let known = last.filter(|(known, number, _)| **known == **topic && number == partition);
-            let origin = known.map_or_else(|| self.engine.origin(topic, *partition), |(.., origin)| origin);
-            last = Some((topic, *partition, origin));
-            origins.push(origin);
-        }
-        Some(origins)
-    }
-}
-
-fn borrowed_headers(beside: &Beside) -> Vec<Vec<(&str, &[u8])>> {
-    let Some(headers) = &beside.headers else {
-        return Vec::new();
-    };
-    let mut borrowed = Vec::with_capacity(headers.len());
-    for header in headers {
-        let pairs = header.iter().flatten();
-        borrowed.push(pairs.map(|(name, value)| (&**name, &**value)).collect());
-    }
-    borrowed
-}
-
-fn envelope<'a>(beside: &'a Beside, headers: &'a [Vec<(&'a str, &'a [u8])>], index: usize) -> Envelope<'a> {
-    let position = match (&beside.partitions, &beside.offsets) {
-        (Some(partitions), Some(offsets)) => {
-            let (topic, partition) = &partitions[index];
-            Some((&**topic, *partition, offsets[index]))
-        }
-        _ => None,
-    };
-    Envelope {
-        key: beside.keys.as_ref().and_then(|keys| keys[index].as_deref()),
-        timestamp_ms: beside.timestamps.as_ref().and_then(|times| times[index]),
-        headers: headers.get(index).map_or(&[], Vec::as_slice),
-        position,
-    }
-}
-
-#[allow(clippy::cast_possible_truncation)] // a batch has far fewer records
-fn count(place: usize) -> u32 {
-    place as u32
 }

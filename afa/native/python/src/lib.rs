@@ -12,6 +12,7 @@ mod door;
 mod guard;
 mod pattern;
 mod pyarrow;
+mod raw_input;
 
 /// A batch makes and frees many small pieces of memory.
 #[global_allocator]

@@ -1,6 +1,6 @@
 //! What has been found of a record so far.
 
-use super::shape::{Copies, PARTS, Part, Shape, Target};
+use super::shape::{Part, Shape, Target};
 
 /// A piece of the arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +37,8 @@ pub enum Scalar {
     List(Span),
 }
 
-/// What kind of value stands at a part of the head. Kept apart from the value itself, because writing an enum and reading
-/// it back at once, in pieces of other sizes, makes the processor wait.
+/// What kind of value stands in a slot. Kept apart from the value itself, because writing an enum and reading it back at
+/// once, in pieces of other sizes, makes the processor wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -53,12 +53,24 @@ pub(super) enum Kind {
     List,
 }
 
+/// What was found for a part of the head or for a field.
+#[derive(Clone, Copy)]
+struct Slot {
+    /// The int, the bits of the float, the truth, or the span of the text or list.
+    word: u64,
+    kind: Kind,
+}
+
+impl Slot {
+    const MISSING: Self = Self {
+        word: 0,
+        kind: Kind::Missing,
+    };
+}
+
 /// The head and the fields of one record, and the texts that had to be unescaped.
 pub(super) struct Capture {
-    kinds: [Kind; PARTS],
-    /// The int, or the span of the text.
-    words: [u64; PARTS],
-    pub(super) values: Vec<Scalar>,
+    slots: Vec<Slot>,
     pub(super) texts: Vec<u8>,
     /// Where the record begins in the arena, and where `texts` will.
     pub(super) record_base: u32,
@@ -73,9 +85,7 @@ pub(super) struct Capture {
 impl Capture {
     pub(super) fn new(fields: usize, shape: &Shape) -> Self {
         Self {
-            kinds: [Kind::Missing; PARTS],
-            words: [0; PARTS],
-            values: vec![Scalar::Missing; fields],
+            slots: vec![Slot::MISSING; Target::NOTHING.slot() + 1 + fields],
             texts: Vec::new(),
             record_base: 0,
             texts_base: 0,
@@ -85,80 +95,89 @@ impl Capture {
         }
     }
 
-    /// Forgets the last record.
+    /// A record begins. What was found of the last one stays: whoever does not write the same slots clears them first.
+    #[inline]
     pub(super) fn begin(&mut self, record_base: u32, texts_base: u32) {
-        self.kinds = [Kind::Missing; PARTS];
-        self.values.fill(Scalar::Missing);
         self.texts.clear();
         self.record_base = record_base;
         self.texts_base = texts_base;
+    }
+
+    /// Forgets all that has been found.
+    pub(super) fn clear(&mut self) {
+        self.slots.fill(Slot::MISSING);
+        self.texts.clear();
         self.record += 1;
         self.has_forgotten = false;
     }
 
-    /// Forgets what has been found of this record.
-    #[cold]
-    pub(super) fn begin_again(&mut self) {
-        self.begin(self.record_base, self.texts_base);
-    }
-
     #[inline]
     pub(super) fn kind(&self, part: Part) -> Kind {
-        self.kinds[part as usize]
+        self.slot(Target::part(part)).kind
     }
 
     /// The int at a part whose kind is that.
     #[inline]
     pub(super) fn int(&self, part: Part) -> i64 {
-        self.words[part as usize].cast_signed()
+        self.slot(Target::part(part)).word.cast_signed()
     }
 
     /// The text at a part whose kind is that.
     #[inline]
-    #[allow(clippy::cast_possible_truncation)] // two halves
     pub(super) fn text(&self, part: Part) -> Span {
-        let word = self.words[part as usize];
-        Span {
-            begin: (word >> 32) as u32,
-            length: word as u32,
+        unpacked(self.slot(Target::part(part)).word)
+    }
+
+    /// The value of a field.
+    #[inline]
+    pub(super) fn field(&self, number: u32) -> Scalar {
+        let Slot { word, kind } = self.slot(Target::field(number));
+        match kind {
+            Kind::Missing | Kind::Null | Kind::OutOfRange | Kind::Mapping => Scalar::Missing,
+            Kind::Int => Scalar::Int(word.cast_signed()),
+            Kind::Float => Scalar::Float(f64::from_bits(word)),
+            Kind::Bool => Scalar::Bool(word != 0),
+            Kind::Text => Scalar::Text(unpacked(word)),
+            Kind::List => Scalar::List(unpacked(word)),
         }
     }
 
     #[inline]
-    fn store(&mut self, target: Target, kind: Kind, word: u64, scalar: Scalar) {
-        if let Some(part) = target.part {
-            self.kinds[part as usize] = kind;
-            self.words[part as usize] = word;
-        }
-        if let Some(value) = self.values.get_mut(target.field as usize) {
-            *value = scalar;
+    fn slot(&self, target: Target) -> Slot {
+        self.slots.get(target.slot()).copied().unwrap_or(Slot::MISSING)
+    }
+
+    #[inline]
+    fn store(&mut self, target: Target, kind: Kind, word: u64) {
+        if let Some(slot) = self.slots.get_mut(target.slot()) {
+            slot.word = word;
+            slot.kind = kind;
         }
     }
 
     #[inline]
     pub(super) fn store_int(&mut self, target: Target, number: i64) {
-        self.store(target, Kind::Int, number.cast_unsigned(), Scalar::Int(number));
+        self.store(target, Kind::Int, number.cast_unsigned());
     }
 
     #[inline]
     pub(super) fn store_float(&mut self, target: Target, number: f64) {
-        self.store(target, Kind::Float, 0, Scalar::Float(number));
+        self.store(target, Kind::Float, number.to_bits());
     }
 
     #[inline]
     pub(super) fn store_bool(&mut self, target: Target, truth: bool) {
-        self.store(target, Kind::Bool, 0, Scalar::Bool(truth));
+        self.store(target, Kind::Bool, u64::from(truth));
     }
 
     #[inline]
     pub(super) fn store_text(&mut self, target: Target, span: Span) {
-        let word = u64::from(span.begin) << 32 | u64::from(span.length);
-        self.store(target, Kind::Text, word, Scalar::Text(span));
+        self.store(target, Kind::Text, packed(span));
     }
 
     #[inline]
     pub(super) fn store_list(&mut self, target: Target, span: Span) {
-        self.store(target, Kind::List, 0, Scalar::List(span));
+        self.store(target, Kind::List, packed(span));
     }
 
     #[inline]
@@ -169,7 +188,7 @@ impl Capture {
     /// What is unknown as a value, for various reasons.
     #[inline]
     pub(super) fn store_unknown(&mut self, target: Target, kind: Kind) {
-        self.store(target, kind, 0, Scalar::Missing);
+        self.store(target, kind, 0);
     }
 
     /// A node's name stands in the record. Of equal names the last one counts, so what an earlier one held is forgotten.
@@ -195,13 +214,10 @@ impl Capture {
     }
 
     /// Gives a value to the others who want it.
-    pub(super) fn copy(&mut self, copies: &Copies) {
-        for (from, to) in &copies.parts {
-            self.kinds[*to as usize] = self.kinds[*from as usize];
-            self.words[*to as usize] = self.words[*from as usize];
-        }
-        for (from, to) in &copies.fields {
-            self.values[*to as usize] = self.values[*from as usize];
+    pub(super) fn copy(&mut self, copies: &[(Target, Target)]) {
+        for (from, to) in copies {
+            let Slot { word, kind } = self.slot(*from);
+            self.store(*to, kind, word);
         }
     }
 
@@ -223,5 +239,19 @@ fn span(base: u32, begin: usize, length: usize) -> Span {
     Span {
         begin: base + begin as u32,
         length: length as u32,
+    }
+}
+
+#[inline]
+fn packed(span: Span) -> u64 {
+    u64::from(span.begin) << 32 | u64::from(span.length)
+}
+
+#[inline]
+#[allow(clippy::cast_possible_truncation)] // two halves
+fn unpacked(word: u64) -> Span {
+    Span {
+        begin: (word >> 32) as u32,
+        length: word as u32,
     }
 }

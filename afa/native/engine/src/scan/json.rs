@@ -1,15 +1,14 @@
 //! Strict JSON, read once from front to back: what is wanted is kept, what is not is only checked.
 //!
-//! The bytes end with zeros, which are wrong everywhere in JSON: nothing has to look for the end. Positions are passed
+//! Behind the record stand zeros, which are wrong everywhere in JSON: nothing has to look for the end. Positions are passed
 //! and returned instead of kept, so that they stay in registers.
 
 use super::capture::{Capture, Kind};
+use super::records::Padded;
 use super::shape::{Node, Shape, Target};
 use super::template::{Template, Traced};
 use super::text::specials;
 
-/// How many zeros follow the record.
-pub(super) const PADDING: usize = 8;
 /// `max_record_depth`, as on a tape.
 pub(super) const MAX_DEPTH: usize = 100;
 
@@ -34,13 +33,14 @@ pub(super) struct Parser<'a> {
 ///
 /// # Errors
 /// Says what is wrong, and at which byte.
+#[inline]
 pub(super) fn parse(
-    bytes: &[u8],
-    end: usize,
+    record: Padded<'_>,
     shape: &Shape,
     capture: &mut Capture,
     template: &mut Template,
 ) -> Result<(), (&'static str, usize)> {
+    let (bytes, end) = (record.padded(), record.len());
     let mut parser = Parser {
         bytes,
         end,
@@ -56,13 +56,13 @@ pub(super) fn parse(
             return Ok(());
         }
         template.miss();
-        parser.capture.begin_again();
     }
+    parser.capture.clear();
     parser.union = 0;
     parser.traces = template.begin_learning();
     let good = parser.record(template);
     if parser.traces && good.is_ok() && !parser.capture.has_forgotten {
-        template.learn(bytes, end);
+        template.learn(bytes, end, shape);
     }
     good.map_err(|Failed| parser.failure)
 }
@@ -283,7 +283,7 @@ impl Parser<'_> {
     }
 
     #[inline]
-    fn text(&mut self, at: usize, target: Target) -> Result<usize, Failed> {
+    pub(super) fn text(&mut self, at: usize, target: Target) -> Result<usize, Failed> {
         let stop = self.plain_run(at + 1);
         if self.byte(stop) != b'"' {
             return self.escaped_text(at + 1, target);
@@ -323,7 +323,7 @@ impl Parser<'_> {
     pub(super) fn skip(&mut self, at: usize, depth: usize) -> Result<usize, Failed> {
         match self.byte(at) {
             b'"' => self.skip_text(at + 1),
-            b'-' | b'0'..=b'9' => self.skip_number(at),
+            b'-' | b'0'..=b'9' => self.number(at, Target::NOTHING),
             b'{' => self.skip_object(at, depth),
             b'[' => self.skip_list(at, depth),
             _ => self.literal(at, Target::NOTHING),

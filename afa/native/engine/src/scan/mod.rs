@@ -7,6 +7,7 @@ mod json;
 mod mapping;
 mod msgpack;
 mod number;
+mod records;
 mod shape;
 mod template;
 #[cfg(test)]
@@ -22,6 +23,7 @@ pub use capture::{Scalar, Span};
 use head::Finisher;
 pub use head::{Envelope, Head, Operation};
 pub use mapping::{Codec, Mapping, Path, Place};
+pub use records::{Padded, Records};
 use shape::{Part, Shape, Target};
 use template::Template;
 pub use time::Clock;
@@ -54,8 +56,8 @@ pub struct Scanner {
     capture: Capture,
     template: Template,
     head: Head,
-    /// For records that do not stand at the arena's end.
-    copy: Vec<u8>,
+    /// For records that are read again.
+    room: Vec<u8>,
 }
 
 impl Scanner {
@@ -70,7 +72,7 @@ impl Scanner {
             capture,
             template: Template::default(),
             head: Head::bare(Operation::Insert, 0),
-            copy: Vec::new(),
+            room: Vec::new(),
         }
     }
 
@@ -94,42 +96,30 @@ impl Scanner {
         &self.head
     }
 
-    /// The fields of the last record, in the order in which they were asked for; spans are of its arena.
+    /// A field of the last record, by the order in which they were asked for; spans are of its arena.
     #[must_use]
-    pub fn values(&self) -> &[Scalar] {
-        &self.capture.values
+    #[inline]
+    pub fn value(&self, field: usize) -> Scalar {
+        u32::try_from(field).map_or(Scalar::Missing, |field| self.capture.field(field))
     }
 
-    /// Reads the record that stands in the arena from `begin` to its end. Texts without escapes stay where they are,
-    /// other ones are written behind the record.
+    /// Reads a record and appends it to the arena. Texts without escapes stay where they are, other ones are written
+    /// behind the record.
     ///
     /// # Errors
     /// If the record is bad; then the arena is as it was.
-    pub fn scan(&mut self, arena: &mut Vec<u8>, begin: usize, envelope: &Envelope<'_>) -> Result<(), Bad> {
-        let end = arena.len();
-        let begin = begin.min(end);
-        check_size(end + end - begin)?;
-        self.capture.begin(span_begin(begin), span_begin(end));
+    #[inline]
+    pub fn scan(&mut self, arena: &mut Vec<u8>, record: Padded<'_>, envelope: &Envelope<'_>) -> Result<(), Bad> {
+        let begin = arena.len();
+        check_size(begin + 2 * record.len())?;
+        self.capture.begin(span_begin(begin), span_begin(begin + record.len()));
         let checked = match self.mapping.codec {
-            Codec::Json => {
-                arena.extend_from_slice(&[0; json::PADDING]);
-                let checked = json::parse(
-                    &arena[begin..],
-                    end - begin,
-                    &self.shape,
-                    &mut self.capture,
-                    &mut self.template,
-                );
-                arena.truncate(end);
-                checked
-            }
-            Codec::Msgpack => msgpack::parse(&arena[begin..], &self.shape, &mut self.capture),
+            Codec::Json => json::parse(record, &self.shape, &mut self.capture, &mut self.template),
+            Codec::Msgpack => msgpack::parse(record.record(), &self.shape, &mut self.capture),
         };
         checked.map_err(|failure| self.refusal(failure))?;
-        self.capture.copy(&self.shape.copies);
-        if !self.capture.texts.is_empty() {
-            arena.extend_from_slice(&self.capture.texts);
-        }
+        arena.extend_from_slice(record.record());
+        self.write_copies(arena);
         let mut finisher = Finisher {
             mapping: &self.mapping,
             capture: &self.capture,
@@ -137,7 +127,16 @@ impl Scanner {
             envelope,
         };
         let outcome = finisher.head(&mut self.head);
-        settle(arena, end, outcome)
+        settle(arena, begin, outcome)
+    }
+
+    /// Gives values to the others who want them, and unescaped texts to the arena.
+    #[inline]
+    fn write_copies(&mut self, arena: &mut Vec<u8>) {
+        self.capture.copy(&self.shape.copies);
+        if !self.capture.texts.is_empty() {
+            arena.extend_from_slice(&self.capture.texts);
+        }
     }
 
     /// Reads a record without a value, which is a retraction or bad; its fields are missing.
@@ -152,6 +151,7 @@ impl Scanner {
         let end = arena.len();
         check_size(end)?;
         self.capture.begin(span_begin(end), span_begin(end));
+        self.capture.clear();
         let mut finisher = Finisher {
             mapping: &self.mapping,
             capture: &self.capture,
@@ -166,23 +166,15 @@ impl Scanner {
     /// nobody wanted then.
     pub fn rescan(&mut self, arena: &mut Vec<u8>, record: Span) {
         let end = arena.len();
+        self.capture.begin(record.begin, span_begin(end));
         if check_size(end + record.length as usize).is_err() {
-            self.capture.begin(0, 0);
+            self.capture.clear();
             return;
         }
-        self.capture.begin(record.begin, span_begin(end));
         let checked = match self.mapping.codec {
             Codec::Json => {
-                self.copy.clear();
-                self.copy.extend_from_slice(record.of(arena));
-                self.copy.extend_from_slice(&[0; json::PADDING]);
-                json::parse(
-                    &self.copy,
-                    record.length as usize,
-                    &self.shape,
-                    &mut self.capture,
-                    &mut self.template,
-                )
+                let padded = Padded::copied(record.of(arena), &mut self.room);
+                json::parse(padded, &self.shape, &mut self.capture, &mut self.template)
             }
             Codec::Msgpack => msgpack::parse(record.of(arena), &self.shape, &mut self.capture),
         };
@@ -190,8 +182,7 @@ impl Scanner {
             checked.is_ok() || record.length == 0,
             "only records that were accepted, or tombstones"
         );
-        self.capture.copy(&self.shape.copies);
-        arena.extend_from_slice(&self.capture.texts);
+        self.write_copies(arena);
     }
 
     /// The whole data of a record that was accepted before, for what is rare.

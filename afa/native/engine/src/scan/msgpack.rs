@@ -27,6 +27,7 @@ enum Item {
 /// # Errors
 /// Says what is wrong, and at which byte.
 pub(super) fn parse(bytes: &[u8], shape: &Shape, capture: &mut Capture) -> Result<(), (&'static str, usize)> {
+    capture.clear();
     let mut reader = Reader::new(bytes);
     let mut parser = Parser { shape, capture };
     match parser.record(&mut reader) {

@@ -32,6 +32,12 @@ fn together(digits: u64) -> u64 {
     fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff
 }
 
+/// Whether the lowest byte is an `e` or an `E`.
+#[inline]
+fn is_exponent(word: u64) -> bool {
+    word & 0xdf == u64::from(b'E')
+}
+
 /// How many of the eight characters are digits before another one comes, and their value.
 #[inline]
 fn leading_digits(word: u64) -> (u32, u64) {
@@ -42,39 +48,45 @@ fn leading_digits(word: u64) -> (u32, u64) {
     (count, together(digits << missing << missing))
 }
 
-/// A float of at most seven characters, such as `31.52`: its digits as a number, how many there are after the point,
-/// and how many characters.
-#[inline]
-fn short_float(word: u64) -> Option<(u64, u32, u32)> {
-    let (digits, others) = split(word);
-    let point = others.trailing_zeros().wrapping_sub(7);
-    let end = (others & others.wrapping_sub(1)).trailing_zeros().wrapping_sub(7);
-    // Eight bits per character: at least a digit, the point, a digit, and something else.
-    if point == 0 || end > 56 || end < point + 16 || (word >> point) & 0xff != u64::from(b'.') {
-        return None;
-    }
-    let has_more = matches!((word >> end) & 0xff, 0x45 | 0x65); // an exponent
-    if has_more || (point > 8 && word & 0xff == u64::from(b'0')) {
-        return None;
-    }
-    let before = (1 << point) - 1;
-    let without_point = (digits & before) | ((digits >> 8) & !before);
-    let mantissa = together(without_point << (72 - end));
-    Some((mantissa, (end - point) / 8 - 1, end / 8))
-}
-
 impl Parser<'_> {
-    /// A number that is wanted.
+    /// A number, read in two loads if it has at most seven digits before the point and seven behind it.
     #[inline]
     pub(super) fn number(&mut self, begin: usize, target: Target) -> Result<usize, Failed> {
         let negative = self.byte(begin) == b'-';
         let first = begin + usize::from(negative);
-        if let Some((mantissa, places, length)) = short_float(self.word(first)) {
-            #[allow(clippy::cast_precision_loss)] // at most six digits
-            let size = mantissa as f64 / POWERS[places as usize & 7];
-            self.capture.store_float(target, if negative { -size } else { size });
-            return Ok(first + length as usize);
+        let word = self.word(first);
+        let (digits, others) = split(word);
+        let bits = others.trailing_zeros() & !7; // eight per digit
+        if !(8..64).contains(&bits) || (bits > 8 && digits.trailing_zeros() >= 8) {
+            return self.long_number(begin, target);
         }
+        let whole = together(digits << (64 - bits));
+        let (next, at) = (word >> bits & 0xff, first + (bits / 8) as usize);
+        if next == u64::from(b'.') {
+            let rest = self.word(at + 1);
+            let (places, fraction) = leading_digits(rest);
+            if !(1..8).contains(&places) || is_exponent(rest >> (8 * places)) {
+                return self.long_number(begin, target);
+            }
+            let mantissa = whole * TENS[places as usize] + fraction;
+            #[allow(clippy::cast_precision_loss)] // at most 14 digits
+            let size = mantissa.cast_signed() as f64 / POWERS[places as usize];
+            let sign = u64::from(negative) << 63;
+            self.capture.store_float(target, f64::from_bits(size.to_bits() | sign));
+            return Ok(at + 1 + places as usize);
+        }
+        if is_exponent(next) {
+            return self.long_number(begin, target);
+        }
+        let size = whole.cast_signed();
+        self.capture.store_int(target, if negative { -size } else { size });
+        Ok(at)
+    }
+
+    /// Any number.
+    fn long_number(&mut self, begin: usize, target: Target) -> Result<usize, Failed> {
+        let negative = self.byte(begin) == b'-';
+        let first = begin + usize::from(negative);
         let (mantissa, at) = self.whole_part(first)?;
         if !matches!(self.byte(at), b'.' | b'e' | b'E') {
             match integer(negative, mantissa, at - first) {
@@ -84,6 +96,9 @@ impl Parser<'_> {
             return Ok(at);
         }
         let (mantissa, exponent, after) = self.rest_of_float(at, mantissa)?;
+        if target == Target::NOTHING {
+            return Ok(after);
+        }
         // The point and the exponent are counted as digits: a few more take the slower way.
         let number = match float(mantissa, exponent, after - first) {
             Some(size) if negative => -size,
@@ -96,17 +111,6 @@ impl Parser<'_> {
             self.capture.store_unknown(target, Kind::OutOfRange);
         }
         Ok(after)
-    }
-
-    /// Checks a number that nobody wants.
-    #[inline]
-    pub(super) fn skip_number(&mut self, begin: usize) -> Result<usize, Failed> {
-        let first = begin + usize::from(self.byte(begin) == b'-');
-        let (mantissa, at) = self.whole_part(first)?;
-        if !matches!(self.byte(at), b'.' | b'e' | b'E') {
-            return Ok(at);
-        }
-        self.rest_of_float(at, mantissa).map(|(.., after)| after)
     }
 
     /// The digits before the point: nothing follows a leading zero.

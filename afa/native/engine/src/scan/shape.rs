@@ -17,42 +17,36 @@ pub(super) enum Part {
 }
 
 /// How many parts there are.
-pub(super) const PARTS: usize = 9;
+pub(super) const PARTS: u32 = 9;
 
-/// Where a value that was found goes: to a part of the head, to a field, to both, or nowhere.
+/// The slot that a value goes to: first come the parts of the head, then one that nobody reads, then the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Target {
-    pub(super) part: Option<Part>,
-    /// No field has the greatest number.
-    pub(super) field: u32,
-}
+pub(super) struct Target(u32);
 
 impl Target {
-    pub(super) const NOTHING: Self = Self {
-        part: None,
-        field: u32::MAX,
-    };
+    pub(super) const NOTHING: Self = Self(PARTS);
 
     /// A part of the head.
+    #[inline]
     pub(super) const fn part(part: Part) -> Self {
-        Self {
-            part: Some(part),
-            ..Self::NOTHING
-        }
+        Self(part as u32)
     }
 
     /// The field of this number.
+    #[inline]
     pub(super) const fn field(field: u32) -> Self {
-        Self { part: None, field }
+        Self(Self::NOTHING.0 + 1 + field)
+    }
+
+    /// The number of its slot.
+    #[inline]
+    pub(super) const fn slot(self) -> usize {
+        self.0 as usize
     }
 }
 
-/// One place may be wanted more than once as a part, or as a field: it is read once and copied.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Copies {
-    pub(super) parts: Vec<(Part, Part)>,
-    pub(super) fields: Vec<(u32, u32)>,
-}
+/// What is wanted more than once is read once and copied: from a slot to another.
+pub(super) type Copies = Vec<(Target, Target)>;
 
 /// One name on the way to something wanted.
 pub(super) struct Node {
@@ -202,15 +196,10 @@ impl Branch {
     }
 
     fn want(&mut self, target: Target, copies: &mut Copies) {
-        match (self.target.part, target.part) {
-            (Some(first), Some(other)) => copies.parts.push((first, other)),
-            (None, part) => self.target.part = part,
-            (_, None) => {}
-        }
-        match (self.target.field, target.field) {
-            (_, u32::MAX) => {}
-            (u32::MAX, field) => self.target.field = field,
-            (first, other) => copies.fields.push((first, other)),
+        if self.target == Target::NOTHING {
+            self.target = target;
+        } else {
+            copies.push((self.target, target));
         }
     }
 }
@@ -234,7 +223,7 @@ fn index(number: usize) -> u32 {
 mod tests {
     use std::sync::Arc;
 
-    use super::{Copies, Part, Shape, Target};
+    use super::{Part, Shape, Target};
 
     fn path(text: &str) -> Vec<Arc<str>> {
         text.split('.').filter(|step| !step.is_empty()).map(Arc::from).collect()
@@ -259,21 +248,17 @@ mod tests {
             (path("ts"), Target::field(3)),
             (path("data.price"), Target::field(4)),
         ]);
-        let both = Target {
-            part: Some(Part::Time),
-            field: 3,
-        };
-        assert_eq!(find(&shape, "ts"), Some(both));
+        assert_eq!(find(&shape, "ts"), Some(Target::part(Part::Time)));
         assert_eq!(find(&shape, "data"), Some(Target::part(Part::Data)));
         assert_eq!(find(&shape, "data.price"), Some(Target::field(0)));
         assert_eq!(find(&shape, "data.a_long_name.inner"), Some(Target::field(1)));
         assert_eq!(find(&shape, "data.a_long_name"), Some(Target::field(2)));
         assert_eq!(find(&shape, "data.a_long_game"), None);
         assert_eq!(find(&shape, "price"), None);
-        let copies = Copies {
-            parts: Vec::new(),
-            fields: vec![(0, 4)],
-        };
+        let copies = [
+            (Target::part(Part::Time), Target::field(3)),
+            (Target::field(0), Target::field(4)),
+        ];
         assert_eq!(shape.copies, copies);
     }
 

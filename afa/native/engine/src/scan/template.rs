@@ -5,7 +5,7 @@
 //! values in their places is read as the learnt one was.
 
 use super::json::{Failed, Parser};
-use super::shape::{Node, Shape, Target};
+use super::shape::{Node, Shape, Target, first_word};
 
 /// A record with more values is not learnt.
 const MOST_VALUES: usize = 64;
@@ -22,9 +22,10 @@ pub(super) struct Traced {
     pub(super) depth: usize,
 }
 
-/// Bytes between values, as a range of `Template::words`.
+/// Bytes between values: the first eight with a mask, and the rest as a range of `Template::words`.
 #[derive(Clone, Copy, Default)]
 struct Literal {
+    first: (u64, u64),
     begin: usize,
     end: usize,
     length: usize,
@@ -33,6 +34,7 @@ struct Literal {
 /// What comes before a value, and the value.
 struct Step {
     before: Literal,
+    target: Target,
     node: Option<u32>,
     depth: usize,
 }
@@ -81,7 +83,7 @@ impl Template {
     }
 
     /// Learns from a good record of `end` bytes that has been traced.
-    pub(super) fn learn(&mut self, bytes: &[u8], end: usize) {
+    pub(super) fn learn(&mut self, bytes: &[u8], end: usize, shape: &Shape) {
         if self.traced.len() > MOST_VALUES {
             self.misses = MOST_MISSES;
             self.miss();
@@ -96,6 +98,9 @@ impl Template {
             let before = self.literal(&bytes[after..traced.begin]);
             self.steps.push(Step {
                 before,
+                target: traced
+                    .node
+                    .map_or(Target::NOTHING, |node| shape.nodes[node as usize].target),
                 node: traced.node,
                 depth: traced.depth,
             });
@@ -109,19 +114,22 @@ impl Template {
     fn literal(&mut self, bytes: &[u8]) -> Literal {
         self.ascii &= bytes.is_ascii();
         let begin = self.words.len();
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            let mut mask = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            mask[..chunk.len()].fill(0xff);
-            self.words.push((u64::from_le_bytes(word), u64::from_le_bytes(mask)));
-        }
+        let (first, rest) = bytes.split_at(bytes.len().min(8));
+        self.words.extend(rest.chunks(8).map(masked));
         Literal {
+            first: masked(first),
             begin,
             end: self.words.len(),
             length: bytes.len(),
         }
     }
+}
+
+/// Up to eight bytes as they would be loaded from memory, and a mask for them.
+fn masked(bytes: &[u8]) -> (u64, u64) {
+    let mut mask = [0; 8];
+    mask[..bytes.len()].fill(0xff);
+    (first_word(bytes), u64::from_le_bytes(mask))
 }
 
 impl Parser<'_> {
@@ -133,11 +141,7 @@ impl Parser<'_> {
                 return false;
             }
             at += step.before.length;
-            let after = match step.node {
-                None => self.skip(at, step.depth),
-                Some(node) => self.value_without_names(at, &shape.nodes[node as usize], step.depth),
-            };
-            let Ok(after) = after else {
+            let Ok(after) = self.value_in_place(at, step, shape) else {
                 return false;
             };
             at = after;
@@ -156,8 +160,15 @@ impl Parser<'_> {
 
     #[inline]
     fn matches(&self, template: &Template, literal: Literal, at: usize) -> bool {
+        let (word, mask) = literal.first;
+        if self.word(at) & mask != word {
+            return false;
+        }
+        if literal.length <= 8 {
+            return true;
+        }
         let words = template.words.get(literal.begin..literal.end).unwrap_or_default();
-        let mut at = at;
+        let mut at = at + 8;
         for (word, mask) in words {
             if self.word(at) & mask != *word {
                 return false;
@@ -167,8 +178,20 @@ impl Parser<'_> {
         true
     }
 
-    /// A wanted value as the template knows it: no mapping in which something is wanted.
+    /// The value of a step: mostly a number or a text.
     #[inline]
+    fn value_in_place(&mut self, at: usize, step: &Step, shape: &Shape) -> Result<usize, Failed> {
+        match self.byte(at) {
+            b'-' | b'0'..=b'9' => self.number(at, step.target),
+            b'"' if step.target != Target::NOTHING => self.text(at, step.target),
+            _ => match step.node {
+                None => self.skip(at, step.depth),
+                Some(node) => self.value_without_names(at, &shape.nodes[node as usize], step.depth),
+            },
+        }
+    }
+
+    /// A wanted value as the template knows it: no mapping in which something is wanted.
     fn value_without_names(&mut self, at: usize, node: &Node, depth: usize) -> Result<usize, Failed> {
         if node.has_names() && self.byte(at) == b'{' {
             return Err(Failed);

@@ -2,11 +2,13 @@
 
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use afa_engine::change_arrow::{COLUMNS, ChangeColumns, Column, Values};
+use afa_engine::change_arrow::{COLUMNS, ChangeColumns, Column, Texts, Values};
 use pyo3::prelude::*;
 
+use super::sheet::{Memory, Sheets, slice_of_sheet};
 use crate::pyarrow::Pyarrow;
 
 /// The structure `ArrowArray` of the C data interface.
@@ -48,8 +50,35 @@ struct Batch {
     dictionary_buffers: [[*const c_void; 3]; COLUMNS.len()],
     children: [*mut ArrowArray; COLUMNS.len()],
     no_validity: [*const c_void; 1],
-    /// What the pointers lead to. It is never changed, and the memory of its buffers stays in place.
-    content: ChangeColumns,
+    /// What the pointers lead to: its buffers stay in place.
+    content: Content,
+}
+
+/// The memory of a batch.
+#[allow(clippy::large_enum_variant)] // most batches have the large one, and it is in a box with the rest
+pub(super) enum Content {
+    /// That of one table of changes.
+    Columns(ChangeColumns),
+    /// That of many, one after the other.
+    Sheet(Box<Memory>),
+}
+
+/// What the structure of a column points to.
+pub(super) struct Links {
+    pub(super) validity: *const c_void,
+    pub(super) null_count: i64,
+    /// Numbers or offsets.
+    pub(super) values: *const c_void,
+    /// Of texts.
+    pub(super) bytes: Option<*const c_void>,
+    pub(super) dictionary: Option<TextLinks>,
+}
+
+/// What the structure of a dictionary points to.
+pub(super) struct TextLinks {
+    count: usize,
+    offsets: *const c_void,
+    bytes: *const c_void,
 }
 
 /// A structure that is released unless somebody has moved it out.
@@ -64,19 +93,32 @@ impl Drop for Outermost {
     }
 }
 
-/// A `pyarrow.RecordBatch` that shares the memory of the columns.
+/// A `pyarrow.RecordBatch` of the columns.
 ///
 /// # Errors
 /// If pyarrow is not installed.
-pub(crate) fn to_pyarrow(py: Python<'_>, columns: ChangeColumns, with_ids: bool) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn to_pyarrow<'py>(
+    py: Python<'py>,
+    columns: ChangeColumns,
+    with_ids: bool,
+    sheets: &Mutex<Sheets>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if !with_ids && let Some(slice) = slice_of_sheet(py, &columns, sheets)? {
+        return Ok(slice);
+    }
+    import(py, Content::Columns(columns), with_ids)
+}
+
+/// A `pyarrow.RecordBatch` that shares the memory.
+pub(super) fn import(py: Python<'_>, content: Content, with_ids: bool) -> PyResult<Bound<'_, PyAny>> {
     let pyarrow = Pyarrow::get(py)?;
-    let mut outermost = Outermost(structures(columns));
+    let mut outermost = Outermost(structures(content));
     let address = (&raw mut outermost.0).expose_provenance();
     pyarrow.import.bind(py).call1((address, pyarrow.schema(with_ids)))
 }
 
 /// The outermost structure, a struct of the columns.
-fn structures(content: ChangeColumns) -> ArrowArray {
+fn structures(content: Content) -> ArrowArray {
     let batch = Box::into_raw(Box::new(Batch {
         owners: AtomicUsize::new(0),
         columns: [RELEASED; COLUMNS.len()],
@@ -90,53 +132,89 @@ fn structures(content: ChangeColumns) -> ArrowArray {
     // SAFETY: the batch is alive and nobody else knows of it. From here on its fields are reached only through pointers
     // that are made from the one to the whole; of its content, which stays as it is, there may be references.
     unsafe {
-        let content = &(*batch).content;
-        let mut children = 0;
-        for (place, column) in content.columns().enumerate().take(COLUMNS.len()) {
-            link(batch, place, content.rows(), &column);
-            children += 1;
-        }
+        let (rows, children) = match &(*batch).content {
+            Content::Columns(columns) => {
+                let rows = columns.rows();
+                (
+                    rows,
+                    link_all(batch, rows, columns.columns().map(|column| Links::of(&column))),
+                )
+            }
+            Content::Sheet(memory) => (Memory::rows(), link_all(batch, Memory::rows(), memory.links())),
+        };
         ArrowArray {
             child_count: children,
             children: (&raw mut (*batch).children).cast(),
-            ..owning(batch, content.rows(), 1, (&raw const (*batch).no_validity).cast())
+            ..owning(batch, rows, 1, (&raw const (*batch).no_validity).cast())
         }
     }
+}
+
+/// Makes the structures of columns; the answer is how many there are.
+///
+/// # Safety
+/// As for [`link`].
+unsafe fn link_all(batch: *mut Batch, rows: usize, columns: impl Iterator<Item = Links>) -> i64 {
+    let mut count = 0;
+    for (place, links) in columns.enumerate().take(COLUMNS.len()) {
+        // SAFETY: the caller's promise.
+        unsafe { link(batch, place, rows, &links) };
+        count += 1;
+    }
+    count
 }
 
 /// Makes the structure of a column, and of its dictionary.
 ///
 /// # Safety
-/// The batch has to be alive, without any reference to its structures, and `column` one of its content.
-unsafe fn link(batch: *mut Batch, place: usize, rows: usize, column: &Column<'_>) {
-    let validity = column.validity.map_or(null(), start);
+/// The batch has to be alive, without any reference to its structures, and the links have to lead into its content.
+unsafe fn link(batch: *mut Batch, place: usize, rows: usize, links: &Links) {
     // SAFETY: the caller's promise; the places are within the arrays.
     unsafe {
         let buffers = &raw mut (*batch).column_buffers[place];
+        *buffers = [links.validity, links.values, links.bytes.unwrap_or(null())];
         let mut dictionary = null_mut();
-        *buffers = match &column.values {
-            Values::Times(times) => [validity, start(times), null()],
-            Values::Texts(texts) => [validity, start(texts.offsets), start(texts.bytes)],
-            Values::Dictionary(indices, texts) => {
-                let buffers = &raw mut (*batch).dictionary_buffers[place];
-                *buffers = [null(), start(texts.offsets), start(texts.bytes)];
-                dictionary = &raw mut (*batch).dictionaries[place];
-                *dictionary = owning(batch, texts.offsets.len() - 1, 3, buffers.cast());
-                [validity, start(indices), null()]
-            }
-        };
-        let buffer_count = if matches!(column.values, Values::Texts(_)) {
-            3
-        } else {
-            2
-        };
+        if let Some(texts) = &links.dictionary {
+            let buffers = &raw mut (*batch).dictionary_buffers[place];
+            *buffers = [null(), texts.offsets, texts.bytes];
+            dictionary = &raw mut (*batch).dictionaries[place];
+            *dictionary = owning(batch, texts.count, 3, buffers.cast());
+        }
+        let buffer_count = if links.bytes.is_some() { 3 } else { 2 };
         let structure = &raw mut (*batch).columns[place];
         *structure = ArrowArray {
-            null_count: signed(column.null_count),
+            null_count: links.null_count,
             dictionary,
             ..owning(batch, rows, buffer_count, buffers.cast())
         };
         (*batch).children[place] = structure;
+    }
+}
+
+impl Links {
+    fn of(column: &Column<'_>) -> Self {
+        let (values, bytes, dictionary) = match column.values {
+            Values::Times(times) => (start(times), None, None),
+            Values::Texts(texts) => (start(texts.offsets), Some(start(texts.bytes)), None),
+            Values::Dictionary(indices, texts) => (start(indices), None, Some(texts.into())),
+        };
+        Self {
+            validity: column.validity.map_or(null(), start),
+            null_count: signed(column.null_count),
+            values,
+            bytes,
+            dictionary,
+        }
+    }
+}
+
+impl From<Texts<'_>> for TextLinks {
+    fn from(texts: Texts<'_>) -> Self {
+        Self {
+            count: texts.offsets.len() - 1,
+            offsets: start(texts.offsets),
+            bytes: start(texts.bytes),
+        }
     }
 }
 

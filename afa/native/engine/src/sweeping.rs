@@ -1,0 +1,76 @@
+//! Letting go of what all keys share once none of them refers to it: chunks, epochs, sets.
+
+use crate::configuration::{code_of, start_row, unmarked};
+use crate::engine::Engine;
+use crate::key::Key;
+use crate::pattern::Window;
+use crate::rows::parts;
+
+impl Engine {
+    /// What all keys share: chunks, epochs, sets.
+    pub(crate) fn clean_shared(&mut self) {
+        let Some(punctuation) = self.domains.iter().map(|domain| domain.effective).min().flatten() else {
+            return;
+        };
+        for program in &mut self.programs {
+            program.forget_epochs(punctuation);
+        }
+        let longest = self.programs.iter().map(|program| match program.window {
+            Window::Time(length) => Some(length),
+            _ => None,
+        });
+        if let Some(length) = longest
+            .collect::<Option<Vec<i64>>>()
+            .map(|all| all.into_iter().max().unwrap_or(0))
+        {
+            self.rows.clean([self.open, self.busy], |_, newest| {
+                newest.saturating_add(length) <= punctuation
+            });
+        } else if self.rows.live_chunks() > 2 * self.chunks_after_sweep {
+            self.sweep_chunks();
+        }
+        let sets: usize = self.programs.iter().map(|program| program.sets.len()).sum();
+        if sets > 2 * self.sets_after_sweep {
+            self.sweep_sets(None);
+        }
+    }
+
+    /// Lets chunks go that no partial match refers to, where no window says so.
+    fn sweep_chunks(&mut self) {
+        let mut marks = self.rows.marks();
+        for key in self.keys.iter().flatten() {
+            key.each_word(|_, word| {
+                if let Some(mark) = marks.get_mut(parts(start_row(word)).0) {
+                    *mark = true;
+                }
+            });
+        }
+        self.rows.clean([self.open, self.busy], |chunk, _| !marks[chunk]);
+        self.chunks_after_sweep = self.rows.live_chunks().max(64);
+    }
+
+    /// Drops sets and configurations that nothing refers to any more; `taken` is a key that is being worked on.
+    pub(crate) fn sweep_sets(&mut self, taken: Option<&Key>) {
+        let mut marks: Vec<Vec<bool>> = self.programs.iter().map(|_| vec![true]).collect();
+        let lanes = &self.lanes;
+        for key in self.keys.iter().flatten().map(|key| &**key).chain(taken) {
+            key.each_word(|owner, word| {
+                let pattern = owner.pattern(lanes);
+                let number = unmarked(code_of(word));
+                let marks: &mut Vec<bool> = &mut marks[pattern];
+                if marks.len() <= number {
+                    marks.resize(number + 1, false);
+                }
+                marks[number] = true;
+            });
+        }
+        for (number, (program, marks)) in self.programs.iter_mut().zip(&mut marks).enumerate() {
+            let found = self.findings.list.iter().filter(|found| found.pattern == number);
+            program.sweep(marks, found.map(|found| found.configuration));
+        }
+        self.telling.forget_outcomes();
+        let left: usize = self.programs.iter().map(|program| program.sets.len()).sum();
+        self.sets_after_sweep = left.max(4096);
+        self.set_bytes_after_sweep = self.programs.iter().map(|program| program.sets.bytes()).sum();
+    }
+}

@@ -1,0 +1,134 @@
+//! Raw records on their way in: copied together while the interpreter's lock is held, read when it is not.
+
+use afa_engine::domain::Origin;
+use afa_engine::engine::Engine;
+use afa_engine::input::{Feeding, Raw};
+use afa_engine::scan::{Envelope, Records};
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyBytes, PyList};
+
+/// Room that is kept for the next batch.
+const KEPT_BYTES: usize = 16 << 20;
+
+type Headers = Vec<(PyBackedStr, PyBackedBytes)>;
+
+/// What comes beside the values, all of the same length.
+#[derive(FromPyObject)]
+pub(crate) struct Beside {
+    keys: Option<Vec<Option<PyBackedBytes>>>,
+    timestamps: Option<Vec<Option<i64>>>,
+    headers: Option<Vec<Option<Headers>>>,
+    partitions: Option<Vec<(PyBackedStr, u32)>>,
+    offsets: Option<Vec<i64>>,
+    numbers: Option<Vec<u64>>,
+}
+
+/// The raw records of the batch that is being fed.
+#[derive(Default)]
+pub(crate) struct RawInput {
+    records: Records,
+    beside: Option<Beside>,
+    /// The number of the first record.
+    first_number: u64,
+}
+
+impl RawInput {
+    /// Copies the values: that costs less than to hold and release every one of them.
+    pub(crate) fn load(
+        &mut self,
+        values: &Bound<'_, PyList>,
+        first_number: u64,
+        beside: Option<Beside>,
+    ) -> PyResult<()> {
+        self.clear();
+        for value in values {
+            if let Ok(bytes) = value.cast::<PyBytes>() {
+                self.records.push(bytes.as_bytes());
+            } else if value.is_none() {
+                self.records.push_tombstone();
+            } else {
+                self.records.push(&value.extract::<PyBackedBytes>()?);
+            }
+        }
+        (self.first_number, self.beside) = (first_number, beside);
+        Ok(())
+    }
+
+    /// Forgets the records.
+    pub(crate) fn clear(&mut self) {
+        self.records.clear(KEPT_BYTES);
+        self.beside = None;
+    }
+
+    /// Feeds the records from this one on.
+    pub(crate) fn feed(&self, engine: &mut Engine, feeding: &mut Feeding, from: usize) {
+        let (first, indices) = (count(from), from..self.records.len());
+        let Some(beside) = &self.beside else {
+            // Nothing to look up per record.
+            let raw = |index: usize| Raw {
+                value: self.records.value(index),
+                envelope: Envelope::default(),
+                origin: Origin::default(),
+                number: self.first_number + index as u64,
+            };
+            return engine.feed_raw(feeding, first, indices.map(raw));
+        };
+        let origins = origins(engine, beside);
+        let headers = borrowed_headers(beside);
+        let numbers = beside.numbers.as_ref();
+        let raw = |index: usize| Raw {
+            value: self.records.value(index),
+            envelope: envelope(beside, &headers, index),
+            origin: origins.as_ref().map_or(Origin::default(), |origins| origins[index]),
+            number: numbers.map_or(self.first_number + index as u64, |numbers| numbers[index]),
+        };
+        engine.feed_raw(feeding, first, indices.map(raw));
+    }
+}
+
+fn origins(engine: &mut Engine, beside: &Beside) -> Option<Vec<Origin>> {
+    let partitions = beside.partitions.as_ref()?;
+    let mut last: Option<(&PyBackedStr, u32, Origin)> = None;
+    let mut origins = Vec::with_capacity(partitions.len());
+    for (topic, partition) in partitions {
+        let known = last.filter(|(known, number, _)| **known == **topic && number == partition);
+        let origin = known.map_or_else(|| engine.origin(topic, *partition), |(.., origin)| origin);
+        last = Some((topic, *partition, origin));
+        origins.push(origin);
+    }
+    Some(origins)
+}
+
+fn borrowed_headers(beside: &Beside) -> Vec<Vec<(&str, &[u8])>> {
+    let Some(headers) = &beside.headers else {
+        return Vec::new();
+    };
+    let mut borrowed = Vec::with_capacity(headers.len());
+    for header in headers {
+        let pairs = header.iter().flatten();
+        borrowed.push(pairs.map(|(name, value)| (&**name, &**value)).collect());
+    }
+    borrowed
+}
+
+fn envelope<'a>(beside: &'a Beside, headers: &'a [Vec<(&'a str, &'a [u8])>], index: usize) -> Envelope<'a> {
+    let position = match (&beside.partitions, &beside.offsets) {
+        (Some(partitions), Some(offsets)) => {
+            let (topic, partition) = &partitions[index];
+            Some((&**topic, *partition, offsets[index]))
+        }
+        _ => None,
+    };
+    Envelope {
+        key: beside.keys.as_ref().and_then(|keys| keys[index].as_deref()),
+        timestamp_ms: beside.timestamps.as_ref().and_then(|times| times[index]),
+        headers: headers.get(index).map_or(&[], Vec::as_slice),
+        position,
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // a batch has far fewer records
+fn count(place: usize) -> u32 {
+    place as u32
+}
