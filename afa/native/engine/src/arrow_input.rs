@@ -1,6 +1,7 @@
 //! Record batches: their rows are taken where they lie.
 
 use crate::arrow_rows::{ArrowRows, Keys};
+use crate::arrow_text::Texts;
 use crate::chunk::{CHUNK_ROWS, Chunk};
 use crate::domain::Origin;
 use crate::engine::{Engine, Retraction};
@@ -78,20 +79,20 @@ impl Engine {
     fn find_dictionary_keys(
         &mut self,
         feeding: &mut Feeding,
-        rows: &ArrowRows,
+        values: &Texts,
         indices: &[i32],
-        from: usize,
-        base: usize,
+        first: usize,
         keys: &mut Vec<u32>,
     ) {
         let domain = feeding.segment.origin.domain;
         let mut at = 0;
         while at < indices.len() {
             let same = count_same(&indices[at..]);
-            let number = self.key_number(rows.key(from + at).unwrap_or_default(), domain);
+            let text = usize::try_from(indices[at]).ok().and_then(|index| values.get(index));
+            let number = self.key_number(text.unwrap_or_default(), domain);
             let key = number.map_or(NO_KEY, |number| number as u32);
             if key == NO_KEY {
-                let refused = (at..at + same).map(|row| (index_of(base + from + row), self.too_many_keys()));
+                let refused = (at..at + same).map(|row| (index_of(first + row), self.too_many_keys()));
                 feeding.fed.bad.extend(refused);
             }
             keys.resize(keys.len() + same, key);
@@ -102,11 +103,11 @@ impl Engine {
     #[allow(clippy::cast_possible_truncation)] // numbers of keys fit: limited by max_keys
     fn find_keys(&mut self, feeding: &mut Feeding, rows: &ArrowRows, from: usize, to: usize, base: usize) {
         let mut keys = std::mem::take(&mut feeding.segment.keys);
-        if let Keys::Dictionary { indices, nulls, .. } = rows.keys()
+        if let Keys::Dictionary { values, indices, nulls } = rows.keys()
             && rows.have_times(from, to)
             && nulls.is_none_or(|nulls| nulls.slice(from, to - from).null_count() == 0)
         {
-            self.find_dictionary_keys(feeding, rows, &indices[from..to], from, base, &mut keys);
+            self.find_dictionary_keys(feeding, values, &indices[from..to], base + from, &mut keys);
             feeding.segment.keys = keys;
             return;
         }
@@ -191,7 +192,7 @@ fn count_same(indices: &[i32]) -> usize {
     let mut count = 1;
     // Whole blocks at a time: one key often has many rows in a row.
     while let Some(block) = indices.get(count..count + 64) {
-        if block.iter().fold(0, |differs, index| differs | (index ^ first)) != 0 {
+        if block[0] != first || block.iter().fold(0, |differs, index| differs | (index ^ first)) != 0 {
             break;
         }
         count += 64;

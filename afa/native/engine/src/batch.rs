@@ -2,6 +2,7 @@
 
 use crate::engine::{Engine, live};
 use crate::key::Key;
+use crate::rows::Stretch;
 use crate::segment::Segment;
 use crate::walk::Plan;
 
@@ -134,7 +135,7 @@ impl Engine {
             rows.splice(..late, rest);
         }
         if !rows.is_empty() {
-            self.append_rows(key, rows, None);
+            self.append_rows(key, Stretch::Listed(rows), None);
         }
         again
     }

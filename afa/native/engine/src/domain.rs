@@ -9,9 +9,10 @@ use crate::engine::{Engine, live};
 use crate::expression::Node;
 use crate::key::Key;
 use crate::matcher::expiry;
+use crate::page::Page;
 use crate::program::{UNRELEASED, UNSEEN};
 use crate::rows::{Rows, parts};
-use crate::spine::{Page, Spine};
+use crate::spine::Spine;
 use crate::stepper::expire;
 use crate::telling::Held;
 use crate::walk::Plan;
@@ -344,8 +345,7 @@ impl Engine {
             return;
         };
         self.note_cover(key, &page);
-        Spine::release(&page, &mut self.rows);
-        self.spare_pages.put(page);
+        page.release(&mut self.rows);
     }
 
     /// All events lie before the punctuation: only the lists after the last one stay.
@@ -361,13 +361,12 @@ impl Engine {
             key.carried = carried;
             while let Some(page) = key.spine.pages.pop_front() {
                 self.note_cover(key, &page);
-                Spine::release(&page, &mut self.rows);
-                self.spare_pages.put(page);
+                page.release(&mut self.rows);
             }
         }
         for (lane, pattern) in self.lanes.iter().enumerate() {
             let state = &mut key.lanes[lane];
-            state.expires = expire(&self.programs[*pattern], &self.rows, &mut state.tail, punctuation);
+            state.expires = expire(&self.programs[*pattern], &self.rows, state.edit(), punctuation);
         }
     }
 

@@ -15,7 +15,7 @@ use crate::limits::Limits;
 use crate::linear::LinearScratch;
 use crate::matcher::Matcher;
 use crate::program::{Program, Shared};
-use crate::rows::Rows;
+use crate::rows::{Rows, Stretch};
 use crate::scan::{Mapping, Scanner};
 use crate::spine::Place;
 use crate::walk::Plan;
@@ -97,6 +97,8 @@ pub struct Engine {
     pub(crate) newest: Option<i64>,
     /// The chunk that raw records are added to.
     pub(crate) open: Option<usize>,
+    /// Some pattern has a key field.
+    pub(crate) has_key_fields: bool,
     /// A pattern with AFA+O has a key field: an event that it does not see may fill a gap anywhere.
     pub(crate) must_look_closer: bool,
     /// The chunk whose rows are being taken.
@@ -106,7 +108,6 @@ pub struct Engine {
     pub(crate) findings: Findings,
     pub(crate) scratch: LinearScratch,
     pub(crate) late: crate::late::LateScratch,
-    pub(crate) spare_pages: crate::spine::SparePages,
     pub(crate) sets_after_sweep: usize,
     pub(crate) set_bytes_after_sweep: usize,
     pub(crate) chunks_after_sweep: usize,
@@ -137,6 +138,7 @@ impl Engine {
             newest: None,
             open: None,
             busy: None,
+            has_key_fields: programs.iter().any(|program| program.key_field.is_some()),
             must_look_closer: programs
                 .iter()
                 .any(|program| program.gap_free && program.key_field.is_some()),
@@ -144,7 +146,6 @@ impl Engine {
             findings: Findings::default(),
             scratch: LinearScratch::default(),
             late: crate::late::LateScratch::default(),
-            spare_pages: crate::spine::SparePages::default(),
             sets_after_sweep: 4096,
             set_bytes_after_sweep: 0,
             chunks_after_sweep: 64,
@@ -227,7 +228,6 @@ impl Engine {
             linear: &self.linear,
             scratch: &mut self.scratch,
             late: &mut self.late,
-            spare_pages: &mut self.spare_pages,
             punctuation: self.domains[domain].effective,
             max_partial_matches: self.limits.max_partial_matches_per_key,
             findings: &mut self.findings,
@@ -249,11 +249,15 @@ impl Engine {
     }
 
     /// Takes rows that come after all that their key has, in order.
-    pub(crate) fn append(&mut self, number: usize, rows: &[u32], first_record: Option<u32>) {
+    pub(crate) fn append(&mut self, number: usize, rows: Stretch<'_>, first_record: Option<u32>) {
         let mut key = self.take_key(number);
         let was_degraded = key.degraded;
         let before = live(&key);
-        self.append_rows(&mut key, rows, first_record);
+        if let Stretch::Run(row, 1) = rows {
+            self.matcher(key.domain).append_one(&mut key, row, first_record);
+        } else {
+            self.append_rows(&mut key, rows, first_record);
+        }
         self.newest = self.newest.max(key.spine.last_ts());
         self.after(&mut key, before, was_degraded);
         self.put_key(number, key);
@@ -277,7 +281,7 @@ impl Engine {
         let was_degraded = key.degraded;
         let before = live(&key);
         let ts = self.rows.ts(row);
-        let place = key.spine.search(&self.rows, |other, _| other < ts);
+        let place = key.spine.search(&self.rows, ts);
         let is_alone = place.is_none_or(|place| key.spine.ts(place, &self.rows) > ts);
         let known = if is_alone {
             None
@@ -305,7 +309,7 @@ impl Engine {
         let hides = gap_free && self.hides(row);
         let mut matcher = self.matcher(key.domain);
         match place {
-            None if !hides => matcher.append(key, &[row], None),
+            None if !hides => matcher.append_one(key, row, None),
             Some(place) if !gap_free => matcher.insert_late(key, row, place),
             _ => {
                 let plan = Plan {
@@ -428,5 +432,5 @@ impl Engine {
 
 /// The partial matches after the last event, a start event counted once.
 pub(crate) fn live(key: &Key) -> usize {
-    key.lanes.iter().map(|lane| lane.tail.len()).sum()
+    key.lanes.iter().map(|lane| lane.list().len()).sum()
 }

@@ -3,9 +3,10 @@
 use crate::configuration::{Code, Sets, Word, code_of};
 use crate::engine::Engine;
 use crate::key::Key;
+use crate::lane::List;
 use crate::matcher::Matcher;
-use crate::rows::parts;
-use crate::spine::{PAGE_ENTRIES, Page};
+use crate::page::{PAGE_ENTRIES, Page};
+use crate::rows::{Stretch, parts};
 
 /// A row in its chunk, beside what came with it: time, id, class.
 const ROW_BYTES: usize = 32;
@@ -19,7 +20,7 @@ const STRETCH: usize = 1 << 16;
 /// Takes the newest start events out of a list, down to this many partial matches in all. The answer is how many went;
 /// what a set has lost before is one more.
 #[cold]
-pub(crate) fn keep_to(sets: &Sets, list: &mut Vec<Word>, most: usize) -> usize {
+pub(crate) fn keep_to(sets: &Sets, list: &mut List, most: usize) -> usize {
     let (mut kept, mut total, mut refused) = (0, 0, 0);
     for word in list.iter() {
         let size = sets.size(code_of(*word));
@@ -42,13 +43,13 @@ fn count(sets: &Sets, list: &[Word]) -> usize {
 impl Matcher<'_> {
     /// Whether so many start events may have as many partial matches as a key may have, or more.
     #[inline]
-    fn may_be_full(&self, pattern: usize, starts: usize) -> bool {
+    pub(crate) fn may_be_full(&self, pattern: usize, starts: usize) -> bool {
         starts.saturating_mul(self.programs[pattern].sets.largest()) >= self.max_partial_matches
     }
 
     /// Keeps a list to the limit.
     #[inline]
-    pub(crate) fn keep_list(&mut self, pattern: usize, list: &mut Vec<Word>) {
+    pub(crate) fn keep_list(&mut self, pattern: usize, list: &mut List) {
         if self.may_be_full(pattern, list.len()) {
             self.findings.refused += keep_to(&self.programs[pattern].sets, list, self.max_partial_matches);
         }
@@ -56,8 +57,8 @@ impl Matcher<'_> {
 
     /// Keeps the partial matches of all patterns together to the limit; those of the first ones by name stay.
     pub(crate) fn keep_all(&mut self, key: &mut Key) {
-        let most = |(lane, pattern): (&crate::key::Lane, &usize)| {
-            lane.tail.len().saturating_mul(self.programs[*pattern].sets.largest())
+        let most = |(lane, pattern): (&crate::lane::Lane, &usize)| {
+            lane.list().len().saturating_mul(self.programs[*pattern].sets.largest())
         };
         let bound = key
             .lanes
@@ -71,8 +72,8 @@ impl Matcher<'_> {
         let mut left = self.max_partial_matches;
         for (lane, pattern) in key.lanes.iter_mut().zip(self.lanes) {
             let sets = &self.programs[*pattern].sets;
-            self.findings.refused += keep_to(sets, &mut lane.tail, left);
-            left -= count(sets, &lane.tail).min(left);
+            self.findings.refused += keep_to(sets, lane.edit(), left);
+            left -= count(sets, lane.list()).min(left);
         }
     }
 
@@ -124,8 +125,11 @@ impl Engine {
         };
         self.counters.dropped_for_bytes += dropped as u64;
         let pages = key.spine.pages.len();
-        let room = limits.max_events_per_key.saturating_sub(key.spine.len()) / PAGE_ENTRIES;
-        key.next_measure = pages + growth(pages).min(room.max(1));
+        let events = limits.max_events_per_key.saturating_sub(key.spine.len()) / PAGE_ENTRIES;
+        // Further pages will be as large as these.
+        let average = self.bytes_of(key) / pages.max(1) + 1;
+        let bytes = limits.max_bytes_per_key.saturating_sub(average * pages) / average;
+        key.next_measure = pages + growth(pages).min(events).min(bytes).max(1);
     }
 
     /// Lets the oldest pages go as long as events and bytes are too many; the answer is how many events went.
@@ -147,13 +151,15 @@ impl Engine {
         let tails = key.lanes.iter().zip(&self.lanes);
         pages
             + tails
-                .map(|(lane, pattern)| self.list_bytes(*pattern, &lane.tail))
+                .map(|(lane, pattern)| self.list_bytes(*pattern, lane.list()))
                 .sum::<usize>()
     }
 
     fn page_bytes(&self, page: &Page) -> usize {
         let lists = page.entering.iter().zip(&self.lanes);
-        let lists: usize = lists.map(|(list, pattern)| self.list_bytes(*pattern, list)).sum();
+        let lists: usize = lists
+            .map(|(lane, pattern)| self.list_bytes(*pattern, lane.list()))
+            .sum();
         if page.is_empty() {
             return lists;
         }
@@ -163,7 +169,7 @@ impl Engine {
 
     fn list_bytes(&self, pattern: usize, list: &[Word]) -> usize {
         let sets = &self.programs[pattern].sets;
-        let mut bytes = size_of::<Vec<Word>>() + size_of_val(list);
+        let mut bytes = size_of::<List>() + size_of_val(list);
         if sets.largest() > SHARED_MEMBERS {
             let own = list.iter().map(|word| sets.size(code_of(*word)));
             bytes += own.filter(|size| *size > SHARED_MEMBERS).sum::<usize>() * size_of::<u32>();
@@ -172,7 +178,7 @@ impl Engine {
     }
 
     /// Appends rows to a key, so few at a time that what they leave behind stays small.
-    pub(crate) fn append_rows(&mut self, key: &mut Key, rows: &[u32], first_record: Option<u32>) {
+    pub(crate) fn append_rows(&mut self, key: &mut Key, rows: Stretch<'_>, first_record: Option<u32>) {
         let mut at = 0;
         while at < rows.len() {
             let largest = self.lanes.iter().map(|pattern| self.programs[*pattern].sets.largest());
@@ -180,7 +186,7 @@ impl Engine {
             let end = rows.len().min(at + stretch);
             #[allow(clippy::cast_possible_truncation)] // a batch has far fewer records
             let record = first_record.map(|first| first + at as u32);
-            self.matcher(key.domain).append(key, &rows[at..end], record);
+            self.matcher(key.domain).append(key, rows.part(at, end), record);
             if end < rows.len() {
                 self.sweep_if_grown(key);
             }
@@ -203,5 +209,5 @@ impl Engine {
 
 /// How many pages more make it worth while to measure again.
 fn growth(pages: usize) -> usize {
-    pages / 8 + 16
+    pages / 2 + 16
 }

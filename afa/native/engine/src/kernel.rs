@@ -30,6 +30,12 @@ pub const fn words(rows: usize) -> usize {
     rows.div_ceil(WORD_ROWS)
 }
 
+/// Does work with the widest vectors that the machine has; loops have to be inlined into it.
+#[inline]
+pub(crate) fn vectorized<T>(work: impl FnOnce() -> T) -> T {
+    pulp::Arch::new().dispatch(work)
+}
+
 /// Floats compared with a finite constant.
 ///
 /// # Panics
@@ -43,14 +49,17 @@ pub fn compare_floats(
     true_bits: &mut [u64],
     unknown: &mut u64,
 ) {
-    match comparison {
-        Comparison::Equal => floats(column, nulls, true_bits, unknown, |number| number == constant),
-        Comparison::NotEqual => floats(column, nulls, true_bits, unknown, |number| number != constant),
-        Comparison::Less => floats(column, nulls, true_bits, unknown, |number| number < constant),
-        Comparison::LessEqual => floats(column, nulls, true_bits, unknown, |number| number <= constant),
-        Comparison::Greater => floats(column, nulls, true_bits, unknown, |number| number > constant),
-        Comparison::GreaterEqual => floats(column, nulls, true_bits, unknown, |number| number >= constant),
-    }
+    vectorized(
+        #[inline(always)]
+        || match comparison {
+            Comparison::Equal => floats(column, nulls, true_bits, unknown, |number| number == constant),
+            Comparison::NotEqual => floats(column, nulls, true_bits, unknown, |number| number != constant),
+            Comparison::Less => floats(column, nulls, true_bits, unknown, |number| number < constant),
+            Comparison::LessEqual => floats(column, nulls, true_bits, unknown, |number| number <= constant),
+            Comparison::Greater => floats(column, nulls, true_bits, unknown, |number| number > constant),
+            Comparison::GreaterEqual => floats(column, nulls, true_bits, unknown, |number| number >= constant),
+        },
+    );
 }
 
 /// Ints compared with an int, exactly.
@@ -176,17 +185,23 @@ fn ints(column: &[i64], nulls: Option<&NullBuffer>, range: Accepted, true_bits: 
     let (first, width) = (from as i64, (below - 1 - from) as u64);
     let nothing = if from >= below { 0 } else { u64::MAX };
     let holds = |number: i64| number.wrapping_sub(first) as u64 <= width;
-    for ((chunk, bits), known) in column.chunks(WORD_ROWS).zip(true_bits).zip(known.words(column.len())) {
-        let inside = match <&[i64; WORD_ROWS]>::try_from(chunk) {
-            Ok(whole) => packed_word(whole, holds),
-            Err(_) => packed(chunk.iter().map(|number| holds(*number))),
-        };
-        *bits = ((inside & nothing) ^ flip) & known;
-        *unknown += missing(known, chunk.len());
-    }
+    vectorized(
+        #[inline(always)]
+        || {
+            for ((chunk, bits), known) in column.chunks(WORD_ROWS).zip(true_bits).zip(known.words(column.len())) {
+                let inside = match <&[i64; WORD_ROWS]>::try_from(chunk) {
+                    Ok(whole) => packed_word(whole, holds),
+                    Err(_) => packed(chunk.iter().map(|number| holds(*number))),
+                };
+                *bits = ((inside & nothing) ^ flip) & known;
+                *unknown += missing(known, chunk.len());
+            }
+        },
+    );
 }
 
-#[inline]
+#[inline(always)]
+#[allow(clippy::inline_always)] // into the code for the machine's vectors
 fn floats(
     column: &[f64],
     nulls: Option<&NullBuffer>,
@@ -212,7 +227,8 @@ fn floats(
 }
 
 /// Whether no number is infinite or NaN: such a number times zero is not zero, and the sums keep that.
-#[inline]
+#[inline(always)]
+#[allow(clippy::inline_always)] // into the code for the machine's vectors
 fn all_finite(numbers: &[f64; WORD_ROWS]) -> bool {
     let mut sums = [0.0_f64; LANES];
     for eight in numbers.as_chunks::<LANES>().0 {
@@ -224,7 +240,8 @@ fn all_finite(numbers: &[f64; WORD_ROWS]) -> bool {
 }
 
 /// 64 truths as one word. Eight lanes, so that compilers make it comparisons and masks of whole vectors.
-#[inline]
+#[inline(always)]
+#[allow(clippy::inline_always)] // into the code for the machine's vectors
 fn packed_word<T: Copy>(rows: &[T; WORD_ROWS], holds: impl Fn(T) -> bool) -> u64 {
     let mut lanes = [0_u64; LANES];
     for (rows, bits) in rows.as_chunks::<LANES>().0.iter().zip(BITS.as_chunks::<LANES>().0) {

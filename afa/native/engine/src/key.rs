@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::configuration::Word;
 use crate::event::{Id, IdRef};
+use crate::lane::{Lane, Lanes, List};
 use crate::rows::Rows;
 use crate::spine::{Place, Spine};
 
@@ -24,24 +25,6 @@ impl Tomb {
             && !self.seqs.contains(&seq)
         {
             self.seqs.push(seq);
-        }
-    }
-}
-
-/// What one pattern that keeps lists knows after the last event.
-#[derive(Clone, Debug)]
-pub struct Lane {
-    /// The partial matches, by start event.
-    pub tail: Vec<Word>,
-    /// When the first of them expires; the least instant: to be looked up.
-    pub expires: i64,
-}
-
-impl Default for Lane {
-    fn default() -> Self {
-        Self {
-            tail: Vec::new(),
-            expires: i64::MIN,
         }
     }
 }
@@ -75,29 +58,30 @@ impl Owner {
     }
 }
 
-/// One key.
+/// One key. What every event touches comes first: a key that is rarely met should cost few cache lines.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Key {
-    /// Its name.
-    pub name: Arc<str>,
-    /// The partition that it belongs to, by the engine's number.
-    pub domain: usize,
+    /// What patterns that keep lists know after the last event, by lane.
+    pub lanes: Lanes,
     /// Its stored events.
     pub spine: Spine,
-    /// What patterns that keep lists know after the last event, by lane.
-    pub lanes: Vec<Lane>,
-    /// Partial matches of linear patterns before the first stored event, by pattern.
-    pub carried: Vec<(usize, Vec<Word>)>,
-    /// By lane; only where a pattern asks for AFA+O.
-    pub covers: Vec<Cover>,
-    /// Retractions by identity.
-    pub tombs: BTreeMap<(i64, Id), Tomb>,
+    /// The partition that it belongs to, by the engine's number.
+    pub domain: usize,
+    /// With this many pages it is measured again.
+    pub next_measure: usize,
     /// A limit was met: its results may be incomplete.
     pub degraded: bool,
     /// Whether it waits in the queue of keys to be cleaned.
     pub queued: bool,
-    /// With this many pages it is measured again.
-    pub next_measure: usize,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Retractions by identity.
+    pub tombs: BTreeMap<(i64, Id), Tomb>,
+    /// Partial matches of linear patterns before the first stored event, by pattern.
+    pub carried: Vec<(usize, List)>,
+    /// By lane; only where a pattern asks for AFA+O.
+    pub covers: Vec<Cover>,
 }
 
 impl Key {
@@ -108,7 +92,7 @@ impl Key {
             name,
             domain,
             spine: Spine::default(),
-            lanes: vec![Lane::default(); lanes],
+            lanes: Lanes::from_elem(Lane::default(), lanes),
             carried: Vec::new(),
             covers: Vec::new(),
             tombs: BTreeMap::new(),
@@ -121,14 +105,14 @@ impl Key {
     /// Whether nothing of it need be kept.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        let no_lists = self.lanes.iter().all(|lane| lane.tail.is_empty()) && self.carried.is_empty();
+        let no_lists = self.lanes.iter().all(|lane| lane.list().is_empty()) && self.carried.is_empty();
         self.spine.is_empty() && self.tombs.is_empty() && no_lists
     }
 
     /// The entry with this identity.
     #[must_use]
     pub fn find(&self, rows: &Rows, ts: i64, id: IdRef<'_>) -> Option<Place> {
-        let mut place = self.spine.search(rows, |other, _| other < ts);
+        let mut place = self.spine.search(rows, ts);
         while let Some(here) = place {
             let row = self.spine.row(here);
             if rows.ts(row) != ts {
@@ -145,13 +129,13 @@ impl Key {
     /// Visits every word that is kept, with the lane or pattern that keeps it.
     pub fn each_word(&self, mut visit: impl FnMut(Owner, Word)) {
         for (lane, state) in self.lanes.iter().enumerate() {
-            for word in &state.tail {
+            for word in state.list() {
                 visit(Owner::Lane(lane), *word);
             }
         }
-        for page in &self.spine.pages {
-            for (lane, list) in page.entering.iter().enumerate() {
-                for word in list {
+        for page in self.spine.pages.iter() {
+            for (lane, entering) in page.entering.iter().enumerate() {
+                for word in entering.list() {
                     visit(Owner::Lane(lane), *word);
                 }
             }

@@ -1,18 +1,23 @@
 //! One late event, the common case of a change between stored events: the shortest way to what `walk` would find.
 
 use crate::configuration::{Code, DEAD, FINAL, SLOW, code_of, start_row, unmarked};
-use crate::key::{Key, Lane};
+use crate::key::Key;
+use crate::lane::{Lane, Lanes};
 use crate::matcher::{LISTED_RUN, Matcher, expiry, is_closed};
+use crate::page::PAGE_ENTRIES;
+use crate::pair::Stepping;
 use crate::program::{Program, UNRELEASED};
 use crate::rows::{Rows, parts};
-use crate::spine::{PAGE_ENTRIES, Place};
-use crate::stepper::Stepper;
+use crate::spine::Place;
+use crate::stepper::{Entries, Stepper};
 use crate::walker::{Delta, apply_deltas};
 
 /// Buffers that are kept from one late event to the next.
 #[derive(Debug, Default)]
 pub struct LateScratch {
     lane: Lane,
+    /// The lists before and after it.
+    pub(crate) pair: (Stepping, Stepping),
     deltas: Vec<Delta>,
 }
 
@@ -39,13 +44,17 @@ impl Matcher<'_> {
             let pattern = self.lanes[lane];
             let class = self.rows.class(pattern, row);
             if class < UNRELEASED {
-                self.enter_page(key, lane, place);
-                self.insert_in(key, pattern, Some(lane), row, class, place);
+                if self.may_be_paired(pattern, &key.spine.pages[place.page], lane) {
+                    self.insert_paired(key, lane, row, class, place);
+                } else {
+                    self.enter_page(key, lane, place);
+                    self.insert_in(key, pattern, Some(lane), row, class, place);
+                }
             }
         }
         for index in 0..self.linear.len() {
             let pattern = self.linear[index];
-            self.late.lane.tail = self.linear_list(key, pattern, Some(place));
+            self.late.lane = Lane::of(self.linear_list(key, pattern, Some(place)));
             let (chunk, offset) = parts(row);
             let class = self.programs[pattern].class_of(self.rows.chunk(chunk), offset);
             self.insert_in(key, pattern, None, row, class, place);
@@ -57,10 +66,7 @@ impl Matcher<'_> {
 
     /// Computes the list of a lane before a place, into the buffer.
     fn enter_page(&mut self, key: &Key, lane: usize, place: Place) {
-        let list = &mut self.late.lane.tail;
-        list.clear();
-        list.extend_from_slice(&key.spine.pages[place.page].entering[lane]);
-        self.late.lane.expires = i64::MIN;
+        self.late.lane.copy(&key.spine.pages[place.page].entering[lane]);
         self.go_on(key, lane, place.page, 0, place.slot);
     }
 
@@ -68,20 +74,25 @@ impl Matcher<'_> {
     fn go_on(&mut self, key: &Key, lane: usize, page: usize, from: usize, to: usize) {
         let pattern = self.lanes[lane];
         let rows = &*self.rows;
-        let entries = key.spine.pages[page].entries(from, rows).take(to - from);
         let mut stepper = Stepper {
             program: &mut self.programs[pattern],
             rows,
             max_partial_matches: usize::MAX,
             refused: 0,
         };
-        let entries = entries.map(|(ts, row)| (row, ts, rows.class(pattern, row)));
-        stepper.step_over(&mut self.late.lane, entries, |_, _, _, _| {});
+        let page = &key.spine.pages[page];
+        let mut gathered = [0; PAGE_ENTRIES];
+        let entries = Entries {
+            row: |at| page.row(from + at),
+            times: &page.times(rows)[from..to],
+            classes: page.classes(pattern, (from, to), rows, &mut gathered),
+        };
+        stepper.step_over(&mut self.late.lane, &entries, |_, _, _| {});
     }
 
     /// What the new event does to the list in the buffer, and what follows from that.
     fn insert_in(&mut self, key: &mut Key, pattern: usize, lane: Option<usize>, row: u32, class: u32, place: Place) {
-        let list = std::mem::take(&mut self.late.lane.tail);
+        let list = std::mem::take(self.late.lane.edit());
         let mut deltas = std::mem::take(&mut self.late.deltas);
         deltas.clear();
         let ts = self.rows.ts(row);
@@ -121,7 +132,7 @@ impl Matcher<'_> {
                 expires,
             });
         }
-        self.late.lane.tail = list;
+        *self.late.lane.edit() = list;
         self.follow(key, pattern, lane, place, &mut deltas);
         self.late.deltas = deltas;
     }
@@ -132,8 +143,7 @@ impl Matcher<'_> {
         while !deltas.is_empty() {
             let Some(entries) = key.spine.pages.get(page) else {
                 if let Some(lane) = lane {
-                    apply_deltas(self.rows, &mut key.lanes[lane].tail, deltas);
-                    key.lanes[lane].expires = i64::MIN;
+                    apply_deltas(self.rows, key.lanes[lane].edit(), deltas);
                     self.keep_all(key);
                 }
                 return;
@@ -147,8 +157,9 @@ impl Matcher<'_> {
             }
             (page, slot) = (page + 1, 0);
             if let (Some(lane), Some(next)) = (lane, key.spine.pages.get_mut(page)) {
-                apply_deltas(self.rows, &mut next.entering[lane], deltas);
-                self.keep_list(pattern, &mut next.entering[lane]);
+                let list = next.entering[lane].edit();
+                apply_deltas(self.rows, list, deltas);
+                self.keep_list(pattern, list);
             }
         }
     }
@@ -230,13 +241,13 @@ impl Matcher<'_> {
 
     /// Cuts a page in two.
     fn split_page(&mut self, key: &mut Key, page: usize, slot: usize) {
-        let mut entering = Vec::with_capacity(self.lanes.len());
+        let mut entering = Lanes::with_capacity(self.lanes.len());
         for lane in 0..self.lanes.len() {
             self.enter_page(key, lane, Place { page, slot });
-            entering.push(self.late.lane.tail.clone());
+            entering.push(self.late.lane.clone());
         }
         let upper = key.spine.pages[page].split_off(slot, entering, self.rows);
-        key.spine.pages.insert(page + 1, Box::new(upper));
+        key.spine.pages.insert(page + 1, upper);
     }
 }
 

@@ -9,7 +9,7 @@ use crate::found::Found;
 use crate::key::Key;
 use crate::matcher::{Matcher, expiry};
 use crate::program::Program;
-use crate::rows::parts;
+use crate::rows::{Stretch, parts};
 
 /// Consecutive rows of one chunk among the rows that are looked at.
 #[derive(Clone, Copy, Debug)]
@@ -32,9 +32,27 @@ pub struct LinearScratch {
 }
 
 impl LinearScratch {
-    fn begin(&mut self) {
+    /// Looks at some rows after those that are there already.
+    fn begin(&mut self, rows: Stretch<'_>) {
         self.stamp += 1;
         self.pieces.clear();
+        if let Stretch::Listed(rows) = rows {
+            self.rows.extend_from_slice(rows);
+        }
+        self.find_pieces();
+        if let Stretch::Run(first, length) = rows {
+            let ((chunk, offset), begin) = (parts(first), self.rows.len());
+            self.rows.extend(rows.rows());
+            self.pieces.push(Piece {
+                chunk,
+                offset,
+                begin,
+                length,
+            });
+        }
+    }
+
+    fn find_pieces(&mut self) {
         let mut at = 0;
         while at < self.rows.len() {
             let (chunk, offset) = parts(self.rows[at]);
@@ -101,7 +119,7 @@ fn shifted(bits: &[u64], index: usize, distance: usize) -> u64 {
 
 impl Matcher<'_> {
     /// What linear patterns find at events that come after all that the key has, in order.
-    pub(crate) fn append_linear(&mut self, key: &mut Key, rows: &[u32], first_record: Option<u32>) {
+    pub(crate) fn append_linear(&mut self, key: &mut Key, rows: Stretch<'_>, first_record: Option<u32>) {
         let longest = self
             .linear
             .iter()
@@ -111,8 +129,7 @@ impl Matcher<'_> {
         scratch.rows.clear();
         key.spine.rows_before(None, longest.unwrap_or(1) - 1, &mut scratch.rows);
         let past = scratch.rows.len();
-        scratch.rows.extend_from_slice(rows);
-        scratch.begin();
+        scratch.begin(rows);
         let before = self.findings.list.len();
         for index in 0..self.linear.len() {
             let pattern = self.linear[index];
@@ -232,7 +249,7 @@ impl Matcher<'_> {
     }
 
     /// Partial matches of linear patterns that began before the first stored event live on for a few events.
-    fn step_carried(&mut self, key: &Key, rows: &[u32], first_record: Option<u32>) {
+    fn step_carried(&mut self, key: &Key, rows: Stretch<'_>, first_record: Option<u32>) {
         let mut stored = Vec::new();
         let longest = self
             .linear
@@ -246,7 +263,7 @@ impl Matcher<'_> {
         }
         for (pattern, carried) in &key.carried {
             let mut list = carried.clone();
-            for (place, row) in stored.iter().chain(rows).enumerate() {
+            for (place, row) in stored.iter().copied().chain(rows.rows()).enumerate() {
                 if list.is_empty() {
                     break;
                 }
@@ -256,9 +273,9 @@ impl Matcher<'_> {
                     let place = place as u32;
                     self.findings.record = first + place;
                 }
-                self.step_plainly(*pattern, &mut list, *row, false);
+                self.step_plainly(*pattern, &mut list, row, false);
                 if new.is_some() {
-                    self.findings.note_list(&self.programs[*pattern], *pattern, *row, &list);
+                    self.findings.note_list(&self.programs[*pattern], *pattern, row, &list);
                 }
             }
         }

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use crate::arc_book::{ASKED, KnownArc, Verdict, read_arc_record};
 use crate::engine::{Engine, live};
 use crate::epochs::{Epochs, Life};
-use crate::key::{Key, Lane};
+use crate::key::Key;
+use crate::lane::Lane;
 use crate::rows::parts;
 use crate::segment::Fed;
 use crate::spine::Place;
@@ -195,7 +196,7 @@ impl Engine {
             for page in 0..key.spine.pages.len() {
                 let place = Some(Place { page, slot: 0 });
                 let list = self.matcher(key.domain).linear_list(&key, pattern, place);
-                key.spine.pages[page].entering.push(list);
+                key.spine.pages[page].entering.push(Lane::of(list));
             }
             let mut tail = self.matcher(key.domain).linear_list(&key, pattern, None);
             if key.spine.is_empty() {
@@ -203,10 +204,7 @@ impl Engine {
                 tail = carried.map(|(_, list)| list.clone()).unwrap_or_default();
             }
             key.carried.retain(|(carrier, _)| *carrier != pattern);
-            key.lanes.push(Lane {
-                tail,
-                ..Lane::default()
-            });
+            key.lanes.push(Lane::of(tail));
             for row in key
                 .spine
                 .pages

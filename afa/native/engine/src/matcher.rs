@@ -1,18 +1,24 @@
 //! One key at a time: what events do to its lists.
 
 use crate::chunk::CHUNK_ROWS;
+use crate::configuration::{code_of, start_row};
 use crate::found::Findings;
-use crate::key::{Key, Lane};
+use crate::key::Key;
+use crate::lane::Lane;
 use crate::late::LateScratch;
 use crate::linear::LinearScratch;
+use crate::page::PAGE_ENTRIES;
 use crate::pattern::Window;
 use crate::program::{Program, Shared, UNRELEASED, UNSEEN};
-use crate::rows::{Rows, count_run, parts};
-use crate::spine::{PAGE_ENTRIES, Place, SparePages};
-use crate::stepper::Stepper;
+use crate::rows::{Rows, Stretch, parts};
+use crate::spine::Place;
+use crate::stepper::{Entries, Stepper};
 
 /// The most entries of a run where patterns keep lists.
 pub(crate) const LISTED_RUN: usize = 32;
+
+/// A row and how many follow each other from it on, in one chunk.
+type Run = (u32, usize);
 
 /// Everything that matching needs beside the key itself.
 pub struct Matcher<'a> {
@@ -30,8 +36,6 @@ pub struct Matcher<'a> {
     pub scratch: &'a mut LinearScratch,
     /// Buffers for late events.
     pub late: &'a mut LateScratch,
-    /// Pages for new entries.
-    pub spare_pages: &'a mut SparePages,
     /// The effective punctuation of the key's partition.
     pub punctuation: Option<i64>,
     /// The most partial matches that a key may have.
@@ -56,7 +60,7 @@ pub(crate) fn is_closed(program: &Program, expires: i64, ts: i64) -> bool {
 impl Matcher<'_> {
     /// Takes events that come after all that the key has, in order. `first_record` is the record of the first one if
     /// each has its own.
-    pub fn append(&mut self, key: &mut Key, rows: &[u32], first_record: Option<u32>) {
+    pub fn append(&mut self, key: &mut Key, rows: Stretch<'_>, first_record: Option<u32>) {
         if !self.linear.is_empty() {
             self.append_linear(key, rows, first_record);
         }
@@ -64,17 +68,17 @@ impl Matcher<'_> {
         let mut at = 0;
         while at < rows.len() {
             // No page takes more.
-            let most = rows.len().min(at + longest.max(PAGE_ENTRIES));
-            let run = count_run(&rows[at..most]);
-            let lists = key.lanes.iter().map(|lane| &lane.tail);
-            let count = key.spine.ready_page(self.spare_pages, rows[at], run, longest, lists);
-            let piece = &rows[at..at + count];
+            let run = rows.count_run(at, longest.max(PAGE_ENTRIES));
+            let count = key
+                .spine
+                .ready_page(self.rows, rows.row(at), run, longest, key.lanes.iter());
+            let first = rows.row(at);
             for lane in 0..self.lanes.len() {
                 #[allow(clippy::cast_possible_truncation)] // a batch has far fewer records
                 let record = first_record.map(|first| first + at as u32);
-                self.append_lane(key, lane, piece, record);
+                self.append_lane(key, lane, (first, count), record);
             }
-            self.push_run(key, piece);
+            self.push_run(key, (first, count));
             if self.lanes.len() > 1 {
                 self.keep_all(key);
             }
@@ -82,11 +86,76 @@ impl Matcher<'_> {
         }
     }
 
+    /// Takes one event that comes after all that the key has: the shortest way to what `append` would do.
+    pub fn append_one(&mut self, key: &mut Key, row: u32, record: Option<u32>) {
+        if !self.linear.is_empty() || self.any_gap_free() {
+            return self.append(key, Stretch::Run(row, 1), record);
+        }
+        let (chunk, offset) = parts(row);
+        let ts = self.rows.chunk(chunk).times()[offset];
+        self.push_one(key, row, ts);
+        for lane in 0..self.lanes.len() {
+            let pattern = self.lanes[lane];
+            let class = self.rows.chunk(chunk).class(pattern, offset);
+            let state = &mut key.lanes[lane];
+            match self.stepper(pattern).step_one(state, row, ts, class) {
+                Some(false) => {}
+                Some(true) => {
+                    self.findings.record = record.unwrap_or(self.findings.record);
+                    self.findings
+                        .note_list(&self.programs[pattern], pattern, row, state.list());
+                }
+                None => self.step_rows(state, pattern, (row, 1), record),
+            }
+        }
+        self.rows.store(chunk, 1, ts);
+        if self.lanes.len() > 1 {
+            self.keep_all(key);
+        }
+    }
+
+    /// Adds an entry at the end. If all others lie before the punctuation they go now, while the key is at hand.
+    #[inline]
+    fn push_one(&mut self, key: &mut Key, row: u32, ts: i64) {
+        let is_alone = key.spine.pages.len() == 1;
+        let passed = |last: i64| self.punctuation.is_some_and(|punctuation| last < punctuation);
+        if let Some(page) = key.spine.pages.back_mut()
+            && is_alone
+            && passed(page.last_ts())
+        {
+            page.release(self.rows);
+            page.begin_anew(row, ts);
+            page.entering.extend(key.lanes.iter().cloned());
+            return;
+        }
+        key.spine.ready_page(self.rows, row, 1, LISTED_RUN, key.lanes.iter());
+        if let Some(page) = key.spine.pages.back_mut() {
+            if page.is_run() {
+                page.extend_run(row, 1, ts);
+            } else {
+                page.push(ts, row);
+            }
+        }
+    }
+
+    fn any_gap_free(&self) -> bool {
+        self.lanes.iter().any(|pattern| self.programs[*pattern].gap_free)
+    }
+
+    fn stepper(&mut self, pattern: usize) -> Stepper<'_> {
+        Stepper {
+            program: &mut self.programs[pattern],
+            rows: self.rows,
+            max_partial_matches: self.max_partial_matches,
+            refused: 0,
+        }
+    }
+
     /// The most entries of a run: a late event has to compute the lists within it anew.
     fn longest_run(&self) -> usize {
         if self.lanes.is_empty() {
             CHUNK_ROWS
-        } else if self.lanes.iter().any(|pattern| self.programs[*pattern].gap_free) {
+        } else if self.any_gap_free() {
             0
         } else {
             LISTED_RUN
@@ -94,22 +163,22 @@ impl Matcher<'_> {
     }
 
     /// Adds rows that follow each other to the last page, which has room for them.
-    fn push_run(&mut self, key: &mut Key, piece: &[u32]) {
+    fn push_run(&mut self, key: &mut Key, (first, count): Run) {
         let Some(page) = key.spine.pages.back_mut() else {
             return;
         };
-        let (chunk, offset) = parts(piece[0]);
-        let times = &self.rows.chunk(chunk).times()[offset..offset + piece.len()];
+        let (chunk, offset) = parts(first);
+        let times = &self.rows.chunk(chunk).times()[offset..offset + count];
         let newest = times[times.len() - 1];
         if page.is_run() {
-            page.extend_run(piece[0], piece.len(), newest);
+            page.extend_run(first, count, newest);
         } else {
-            times.iter().zip(piece).for_each(|(ts, row)| page.push(*ts, *row));
+            times.iter().zip(first..).for_each(|(ts, row)| page.push(*ts, row));
         }
-        self.rows.store(chunk, piece.len(), newest);
+        self.rows.store(chunk, count, newest);
     }
 
-    fn append_lane(&mut self, key: &mut Key, lane: usize, piece: &[u32], first_record: Option<u32>) {
+    fn append_lane(&mut self, key: &mut Key, lane: usize, piece: Run, first_record: Option<u32>) {
         let pattern = self.lanes[lane];
         if self.programs[pattern].gap_free {
             self.append_gap_free(key, lane, piece, first_record);
@@ -118,42 +187,44 @@ impl Matcher<'_> {
         self.step_rows(&mut key.lanes[lane], pattern, piece, first_record);
     }
 
-    fn append_gap_free(&mut self, key: &mut Key, lane: usize, piece: &[u32], first_record: Option<u32>) {
+    fn append_gap_free(&mut self, key: &mut Key, lane: usize, piece: Run, first_record: Option<u32>) {
         let pattern = self.lanes[lane];
         let mut before = self.seq_before(key, lane, None);
         let first_slot = key.spine.pages.back().map_or(0, |page| page.len());
-        for (step, row) in piece.iter().enumerate() {
+        for (step, row) in (piece.0..).take(piece.1).enumerate() {
             if let Some(first) = first_record {
                 #[allow(clippy::cast_possible_truncation)] // at most a page
                 let step = step as u32;
                 self.findings.record = first + step;
             }
-            let class = self.rows.class(pattern, *row);
+            let class = self.rows.class(pattern, row);
             if class >= UNRELEASED {
                 continue;
             }
-            let linked = self.is_linked(key, lane, before, *row);
+            let linked = self.is_linked(key, lane, before, row);
             if !linked {
-                key.lanes[lane].tail.clear();
+                key.lanes[lane].edit().clear();
             }
             if let Some(page) = key.spine.pages.back_mut() {
                 page.set_link(lane, first_slot + step, linked);
             }
-            before = self.rows.seq(*row);
+            before = self.rows.seq(row);
             let record = first_record.map(|_| self.findings.record);
-            self.step_rows(&mut key.lanes[lane], pattern, &[*row], record);
+            self.step_rows(&mut key.lanes[lane], pattern, (row, 1), record);
         }
     }
 
     /// Steps the list after the last event over rows that follow, and each other.
-    fn step_rows(&mut self, lane: &mut Lane, pattern: usize, piece: &[u32], first_record: Option<u32>) {
-        let (number, offset) = parts(piece[0]);
+    fn step_rows(&mut self, lane: &mut Lane, pattern: usize, (first, count): Run, first_record: Option<u32>) {
+        let (number, offset) = parts(first);
         let chunk = self.rows.chunk(number);
-        let end = offset + piece.len();
-        let seen = chunk.times()[offset..end]
-            .iter()
-            .zip(&chunk.classes(pattern)[offset..end]);
-        let entries = (piece[0]..).zip(seen).map(|(row, (ts, class))| (row, *ts, *class));
+        let end = offset + count;
+        #[allow(clippy::cast_possible_truncation)] // a run lies in one chunk
+        let entries = Entries {
+            row: |at| first + at as u32,
+            times: &chunk.times()[offset..end],
+            classes: &chunk.classes(pattern)[offset..end],
+        };
         let mut stepper = Stepper {
             program: &mut self.programs[pattern],
             rows: self.rows,
@@ -161,11 +232,13 @@ impl Matcher<'_> {
             refused: 0,
         };
         let findings = &mut *self.findings;
-        stepper.step_over(lane, entries, |program, step, row, list| {
+        stepper.step_over(lane, &entries, |program, at, word| {
+            #[allow(clippy::cast_possible_truncation)] // a run lies in one chunk
+            let step = at as u32;
             if let Some(record) = first_record {
                 findings.record = record + step;
             }
-            findings.note_list(program, pattern, row, list);
+            findings.note(program, pattern, false, start_row(word), first + step, code_of(word));
         });
         findings.refused += stepper.refused;
     }

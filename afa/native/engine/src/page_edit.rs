@@ -1,7 +1,8 @@
 //! A page and the changes that fall into it, as one list of steps.
 
+use crate::page::PAGE_ENTRIES;
 use crate::rows::Rows;
-use crate::spine::{PAGE_ENTRIES, Spine};
+use crate::spine::Spine;
 
 /// One entry, as it was and as it is to be.
 #[derive(Clone, Copy, Debug)]

@@ -12,6 +12,7 @@ use crate::expression::{FieldPath, Node};
 use crate::pattern::{Body, Frame, Register, Window};
 use crate::predicate::{Columns, Predicates};
 use crate::rows::Rows;
+use crate::shapes::Shapes;
 use crate::value::Value;
 
 /// The class of an event that a pattern does not see, because its key field differs.
@@ -70,6 +71,8 @@ pub struct Program {
     pub evaluations: u64,
     /// Interned configurations, sets and transitions.
     pub sets: Sets,
+    /// Shapes of lists, and where they lead.
+    pub(crate) shapes: Shapes,
     /// The most partial matches of one start event.
     pub max_set_size: usize,
     /// The states of a linear pattern in order, from the start to the only final one; empty: it is not linear.
@@ -106,6 +109,7 @@ impl Program {
             errors: 0,
             evaluations: 0,
             sets: Sets::default(),
+            shapes: Shapes::default(),
             max_set_size: usize::MAX,
             chain: Vec::new(),
             last_configuration: None,
@@ -461,6 +465,7 @@ impl Program {
             class.origin = UNKNOWN;
         }
         self.starts.fill(UNKNOWN);
+        self.shapes.forget();
     }
 
     /// The code of a set: its number, marked if it has a final configuration.

@@ -1,17 +1,17 @@
 //! The second half of restoring: what a snapshot says becomes rows, lists and entries again.
 
 use crate::chunk::{Chunk, Payload};
-use crate::configuration::{Configuration, Word, word};
+use crate::configuration::{Configuration, word};
 use crate::domain::Origin;
 use crate::engine::{Engine, RESTORED, live};
 use crate::input::span;
 use crate::key::Key;
+use crate::lane::{Lane, List};
 use crate::restore::{RestoreFault, Restored, RestoredCover, RestoredEvent};
-use crate::rows::{parts, row_number};
+use crate::rows::{Stretch, parts, row_number};
 use crate::scan::{Envelope, Head, Operation, Padded, Span};
 use crate::segment::Segment;
 use crate::snapshot_form::open;
-use crate::spine::Spine;
 use crate::walk::Plan;
 
 /// Of the chunks that restored rows are added to.
@@ -65,8 +65,8 @@ impl Engine {
             return;
         };
         let key = self.take_key(number);
-        for page in &key.spine.pages {
-            Spine::release(page, &mut self.rows);
+        for page in key.spine.pages.iter() {
+            page.release(&mut self.rows);
         }
         self.live_partial_matches -= live(&key);
         let domain = &mut self.domains[key.domain];
@@ -113,7 +113,7 @@ impl Engine {
         self.counters.degraded_keys += u64::from(key.degraded);
         if !rows.is_empty() {
             let mut matcher = self.matcher(key.domain);
-            matcher.append(&mut key, &rows, None);
+            matcher.append(&mut key, Stretch::Listed(&rows), None);
         }
         if self.any_gap_free() {
             // Only now is known which sequence numbers later events fill.
@@ -144,7 +144,7 @@ impl Engine {
                 program.sets.configuration_number(Configuration { state, registers })
             })
             .collect();
-        let mut list: Vec<Word> = Vec::with_capacity(cover.starts.len());
+        let mut list = List::with_capacity(cover.starts.len());
         for start in cover.starts {
             let row = self.add_restored(STARTS, &start.event, NO_DATA);
             let members = start.members.iter().map(|member| numbers[*member]).collect();
@@ -156,7 +156,7 @@ impl Engine {
             key.carried.push((cover.pattern, list));
             return;
         };
-        key.lanes[lane].tail = list;
+        key.lanes[lane] = Lane::of(list);
         if self.programs[cover.pattern].gap_free {
             let kept = key.cover_mut(lane);
             (kept.seq, kept.hidden_seqs) = (cover.seq, cover.hidden);

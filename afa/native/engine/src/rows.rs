@@ -49,8 +49,7 @@ pub fn parts(row: u32) -> (usize, usize) {
 }
 
 /// How many of the first rows follow each other in one chunk; at least one.
-#[must_use]
-pub fn count_run(rows: &[u32]) -> usize {
+fn count_run(rows: &[u32]) -> usize {
     let first = rows[0];
     let most = rows.len().min(CHUNK_ROWS - parts(first).1);
     let rows = &rows[..most];
@@ -67,6 +66,68 @@ pub fn count_run(rows: &[u32]) -> usize {
         count += 1;
     }
     count
+}
+
+/// Rows in event order: those of a run, or any.
+#[derive(Clone, Copy, Debug)]
+pub enum Stretch<'a> {
+    /// The first row and how many follow each other from it on, in one chunk.
+    Run(u32, usize),
+    /// Rows one by one.
+    Listed(&'a [u32]),
+}
+
+impl Stretch<'_> {
+    /// How many rows there are.
+    #[must_use]
+    #[inline]
+    pub fn len(self) -> usize {
+        match self {
+            Self::Run(_, count) => count,
+            Self::Listed(rows) => rows.len(),
+        }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// One of the rows.
+    #[must_use]
+    #[inline]
+    pub fn row(self, at: usize) -> u32 {
+        match self {
+            #[allow(clippy::cast_possible_truncation)] // a run lies in one chunk
+            Self::Run(first, _) => first + at as u32,
+            Self::Listed(rows) => rows[at],
+        }
+    }
+
+    /// All of them.
+    pub fn rows(self) -> impl Iterator<Item = u32> {
+        (0..self.len()).map(move |at| self.row(at))
+    }
+
+    /// Some of them.
+    #[must_use]
+    pub fn part(self, begin: usize, end: usize) -> Self {
+        match self {
+            Self::Run(..) => Self::Run(self.row(begin), end - begin),
+            Self::Listed(rows) => Self::Listed(&rows[begin..end]),
+        }
+    }
+
+    /// How many rows follow each other from one on, of which no more than `most` are looked at; at least one.
+    #[must_use]
+    #[inline]
+    pub fn count_run(self, at: usize, most: usize) -> usize {
+        match self {
+            Self::Run(_, count) => most.min(count - at),
+            Self::Listed(rows) => count_run(&rows[at..rows.len().min(at + most)]),
+        }
+    }
 }
 
 impl Rows {

@@ -5,9 +5,10 @@ use crate::domain::{Origin, is_released};
 use crate::engine::Engine;
 use crate::epochs::ClassTable;
 use crate::expression::EventView;
+use crate::kernel::vectorized;
 use crate::predicate::Truths;
 use crate::program::{Program, UNRELEASED, UNSEEN};
-use crate::rows::{Rows, row_number};
+use crate::rows::{Rows, Stretch, row_number};
 use crate::value::Value;
 
 /// No key: the row is not to be taken.
@@ -50,8 +51,6 @@ pub(crate) struct Segment {
     pub(crate) origin: Origin,
     /// Rows that wait for the end of the batch, with their keys.
     pub(crate) pending: Vec<(u32, u32)>,
-    /// A run of rows that is appended together.
-    run: Vec<u32>,
 }
 
 impl Segment {
@@ -125,13 +124,9 @@ impl Engine {
         if plain {
             end += count_run(&segment.keys[place..], &times[place..segment.keys.len()]);
         }
-        let mut run = std::mem::take(&mut segment.run);
-        run.clear();
-        let (first, last) = (segment.first + place, segment.first + end);
-        run.extend((first..last).map(|offset| row_number(segment.chunk, offset)));
-        self.count_unseen(&run);
-        self.append(number, &run, Some(segment.record(place)));
-        segment.run = run;
+        let run = Stretch::Run(row_number(segment.chunk, segment.first + place), end - place);
+        self.count_unseen(run);
+        self.append(number, run, Some(segment.record(place)));
         end
     }
 
@@ -139,10 +134,7 @@ impl Engine {
     fn all_in_time(&self, segment: &Segment, oldest: i64) -> bool {
         let topic = &self.domains[segment.origin.domain].topics[segment.origin.topic];
         let in_time = topic.punctuation.is_none_or(|bound| oldest >= bound) && topic.predicated.is_empty();
-        in_time
-            && segment.origins.is_empty()
-            && self.programs.iter().all(|program| program.key_field.is_none())
-            && !segment.keys.contains(&NO_KEY)
+        in_time && segment.origins.is_empty() && !self.has_key_fields && !segment.keys.contains(&NO_KEY)
     }
 
     fn let_wait(&mut self, segment: &mut Segment, place: usize, fed: &mut Fed) -> usize {
@@ -165,14 +157,21 @@ impl Engine {
             fed.late.push((segment.record(place), reason));
             return false;
         }
-        self.count_unseen(&[row]);
+        self.count_unseen(Stretch::Run(row, 1));
         true
     }
 
-    fn count_unseen(&mut self, rows: &[u32]) {
+    #[inline]
+    fn count_unseen(&mut self, rows: Stretch<'_>) {
+        if self.has_key_fields {
+            self.look_for_unseen(rows);
+        }
+    }
+
+    fn look_for_unseen(&mut self, rows: Stretch<'_>) {
         for pattern in &self.lanes {
             if self.programs[*pattern].key_field.is_some() {
-                let unseen = rows.iter().filter(|row| self.rows.class(*pattern, **row) == UNSEEN);
+                let unseen = rows.rows().filter(|row| self.rows.class(*pattern, *row) == UNSEEN);
                 self.counters.unseen += unseen.count() as u64;
             }
         }
@@ -252,9 +251,10 @@ impl Engine {
 
 /// How many rows after the first have its key and a time later than the row before.
 fn count_run(keys: &[u32], times: &[i64]) -> usize {
+    let follows = |count: usize| keys[count] == keys[count + 1] && times[count] < times[count + 1];
     let mut count = 0;
     // Whole blocks at a time: most streams are in order, and often of one key.
-    while count + 65 <= keys.len() {
+    while count + 65 <= keys.len() && follows(count) {
         let (keys, times) = (&keys[count..count + 65], &times[count..count + 65]);
         let mut breaks = 0;
         for place in 0..64 {
@@ -265,16 +265,21 @@ fn count_run(keys: &[u32], times: &[i64]) -> usize {
         }
         count += 64;
     }
-    while count + 1 < keys.len() && keys[count] == keys[count + 1] && times[count] < times[count + 1] {
+    while count + 1 < keys.len() && follows(count) {
         count += 1;
     }
     count
 }
 
 fn span(times: &[i64]) -> (i64, i64) {
-    times.iter().fold((i64::MAX, i64::MIN), |(least, most), ts| {
-        (least.min(*ts), most.max(*ts))
-    })
+    vectorized(
+        #[inline(always)]
+        || {
+            times.iter().fold((i64::MAX, i64::MIN), |(least, most), ts| {
+                (least.min(*ts), most.max(*ts))
+            })
+        },
+    )
 }
 
 /// Finds the classes of rows; the truths that decide are known.
@@ -300,29 +305,42 @@ fn classify_rows(
     if let ClassTable::Dense(table) = &alive.classes
         && alive.predicates.len() <= MOST_BYTEWISE
     {
-        unknown = false;
         let truths: Vec<&Truths> = alive
             .predicates
             .iter()
             .map(|predicate| chunk.truths(*predicate))
             .collect();
-        for (place, classes) in classes.chunks_mut(8).enumerate() {
-            let mut indices = 0;
-            for (bit, truths) in truths.iter().enumerate() {
-                indices |= spread(truths.byte(begin + place * 8)) << bit;
-            }
-            for (class, index) in classes.iter_mut().zip(indices.to_le_bytes()) {
-                let known = table[usize::from(index)];
-                unknown |= known == 0;
-                *class = known.wrapping_sub(1);
-            }
-        }
+        let mut by_truths = [0; 1 << MOST_BYTEWISE];
+        by_truths[..table.len()].copy_from_slice(table);
+        unknown = vectorized(
+            #[inline(always)]
+            || classify_bytewise(&truths, begin, &by_truths, classes),
+        );
     }
     if unknown {
         for (place, class) in classes.iter_mut().enumerate() {
             *class = program.class_in(number, chunk, begin + place);
         }
     }
+}
+
+/// Finds the class of each row by its truths; true if one is not known.
+#[inline(always)]
+#[allow(clippy::inline_always)] // into the code for the machine's vectors
+fn classify_bytewise(truths: &[&Truths], begin: usize, table: &[u32; 1 << MOST_BYTEWISE], classes: &mut [u32]) -> bool {
+    let mut least = u32::MAX;
+    for (place, classes) in classes.chunks_mut(8).enumerate() {
+        let mut indices = 0;
+        for (bit, truths) in truths.iter().enumerate() {
+            indices |= spread(truths.byte(begin + place * 8)) << bit;
+        }
+        for (class, index) in classes.iter_mut().zip(indices.to_le_bytes()) {
+            let known = table[usize::from(index)];
+            least = least.min(known);
+            *class = known.wrapping_sub(1);
+        }
+    }
+    least == 0
 }
 
 /// With more predicates the truths of a row do not fit into a byte.

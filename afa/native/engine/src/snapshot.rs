@@ -10,9 +10,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::configuration::{Word, code_of, start_row};
+use crate::configuration::{code_of, start_row};
 use crate::engine::Engine;
 use crate::key::{Key, Tomb};
+use crate::lane::List;
 use crate::matcher::{Matcher, expiry, is_closed};
 use crate::program::{Program, UNRELEASED, UNSEEN};
 use crate::rows::{Rows, parts};
@@ -50,7 +51,7 @@ impl Engine {
 
     fn write_key(&mut self, key: &Key) -> Option<Vec<u8>> {
         let bound = self.domains[key.domain].effective.unwrap_or(i64::MIN);
-        let first = key.spine.search(&self.rows, |ts, _| ts < bound);
+        let first = key.spine.search(&self.rows, bound);
         let tombs = key.tombs.iter().filter(|((ts, _), _)| *ts >= bound);
         let covers = self.covers(key, first, bound);
         if first.is_none() && covers.is_empty() && tombs.clone().next().is_none() {
@@ -128,12 +129,12 @@ impl Engine {
 
 impl Matcher<'_> {
     /// The list of a lane before a place (none: the end); all entries before it in its page are final.
-    fn list_at(&mut self, key: &Key, lane: usize, place: Option<Place>) -> Vec<Word> {
+    fn list_at(&mut self, key: &Key, lane: usize, place: Option<Place>) -> List {
         let Some(place) = place else {
-            return key.lanes[lane].tail.clone();
+            return List::from_slice(key.lanes[lane].list());
         };
         let (page, pattern) = (&key.spine.pages[place.page], self.lanes[lane]);
-        let mut list = page.entering[lane].clone();
+        let mut list = List::from_slice(page.entering[lane].list());
         for row in page.rows().take(place.slot) {
             if self.rows.class(pattern, row) < UNRELEASED {
                 self.step_plainly(pattern, &mut list, row, true);
@@ -170,7 +171,7 @@ struct Covered {
     seq: Option<i64>,
     /// AFA+O: sequence numbers after it that are present though no event has them.
     hidden: BTreeSet<i64>,
-    list: Vec<Word>,
+    list: List,
 }
 
 impl Covered {

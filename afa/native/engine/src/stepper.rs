@@ -1,19 +1,23 @@
 //! The innermost loop: the list of one pattern, stepped over entries in event order.
 
-use crate::configuration::{Code, DEAD, FINAL, SLOW, UNKNOWN, Word, code_of, start_row, unmarked, word};
+use crate::configuration::{DEAD, FINAL, Word, code_of, start_row, word};
 use crate::keeping::keep_to;
-use crate::key::Lane;
+use crate::lane::{Lane, List};
 use crate::matcher::expiry;
 use crate::pattern::Window;
 use crate::program::{Program, UNRELEASED};
 use crate::rows::Rows;
-use crate::transition::ROW_MASK;
+use crate::shapes::{MOST_WORDS, Move};
 
-/// Lists up to this length are stepped without a branch per partial match.
-const SHORT: usize = 8;
+/// Entries to be stepped over, by their number among them.
+pub(crate) struct Entries<'a, R: Fn(usize) -> u32> {
+    pub(crate) row: R,
+    pub(crate) times: &'a [i64],
+    pub(crate) classes: &'a [u32],
+}
 
-/// An entry and its number among those that are stepped over.
-type Entry = (u32, (u32, i64, u32));
+/// Start events go round in this many places: more than a list with a shape has words, and one that begins.
+const RING: usize = 16;
 
 /// A pattern that steps its lists.
 pub(crate) struct Stepper<'a> {
@@ -24,142 +28,249 @@ pub(crate) struct Stepper<'a> {
     pub(crate) refused: usize,
 }
 
+/// A list that has a shape (numbered from 0 on), on its way: the start events of its words, from `head` on, go round.
+#[derive(Clone, Debug)]
+pub(crate) struct Shaped {
+    pub(crate) shape: u32,
+    pub(crate) expires: i64,
+    starts: [u32; RING],
+    head: usize,
+    length: usize,
+}
+
 impl Stepper<'_> {
-    /// Steps the list of a lane over entries: row, time and class of each. `note` hears of lists with a final state.
+    /// Steps the list of a lane over entries. `note` hears of every word with a final state, with the number of the
+    /// entry that led there.
     #[inline]
-    pub(crate) fn step_over(
+    pub(crate) fn step_over<R: Fn(usize) -> u32>(
         &mut self,
         lane: &mut Lane,
-        entries: impl Iterator<Item = (u32, i64, u32)>,
-        mut note: impl FnMut(&Program, u32, u32, &[Word]),
+        entries: &Entries<'_, R>,
+        mut note: impl FnMut(&Program, usize, Word),
     ) {
-        let mut list = std::mem::take(&mut lane.tail);
-        let mut entries = (0..).zip(entries).filter(|(_, (_, _, class))| *class < UNRELEASED);
-        let mut left = None;
+        let mut at = 0;
         loop {
-            let is_short = list.len() <= SHORT && left.is_none();
-            if is_short && self.program.sets.largest().saturating_mul(SHORT + 1) < self.max_partial_matches {
-                left = self.step_short(&mut list, &mut lane.expires, &mut entries, &mut note);
+            let shape = self.shape_of(lane);
+            if shape.is_some() {
+                at = self.step_shaped(lane, entries, at, &mut note);
             }
-            let Some(entry) = left.take().or_else(|| entries.next()) else {
-                break;
+            let (Some(ts), Some(class)) = (entries.times.get(at), entries.classes.get(at)) else {
+                return;
             };
-            self.step_any(&mut list, &mut lane.expires, entry, &mut note);
+            if *class >= UNRELEASED {
+                at += 1;
+                continue;
+            }
+            if *ts >= lane.expires {
+                lane.expires = expire(self.program, self.rows, lane.edit(), *ts);
+            }
+            let is_known = shape.is_some() && *ts < i64::MAX && self.learn(lane, *class, (entries.row)(at));
+            if !is_known {
+                self.step_any(lane, entries, at, &mut note);
+                at += 1;
+            }
         }
-        lane.tail = list;
     }
 
-    /// Steps a short list as far as it stays one and everything is known. The answer is an entry that was not taken.
+    /// Whether the move that comes next is known, now at the latest.
+    fn learn(&mut self, lane: &mut Lane, class: u32, row: u32) -> bool {
+        let rows = self.rows;
+        self.shape_of(lane)
+            .is_some_and(|shape| self.program.learn_move(shape, class, || rows.view(row)))
+    }
+
+    /// The shape of a list, unless it is long or the limit is near.
     #[inline]
-    fn step_short(
-        &mut self,
-        list: &mut Vec<Word>,
-        expires: &mut i64,
-        entries: &mut impl Iterator<Item = Entry>,
-        note: &mut impl FnMut(&Program, u32, u32, &[Word]),
-    ) -> Option<Entry> {
-        let program = &*self.program;
-        let (span, timed) = (program.window.span(), matches!(program.window, Window::Time(_)));
-        let mut words = [0; 2 * SHORT];
-        let mut length = list.len();
-        words[..length].copy_from_slice(list);
-        let mut left = None;
-        for entry in &mut *entries {
-            let (step, (row, ts, class)) = entry;
-            let started = program.starts[class as usize];
-            let transitions = program.sets.row(class);
-            let stepped = if ts >= *expires || started & SLOW != 0 {
-                None
-            } else if length <= SHORT / 2 {
-                step_words::<{ SHORT / 2 }>(transitions, &mut words)
-            } else {
-                step_words::<SHORT>(transitions, &mut words)
-            };
-            let Some((kept, seen)) = stepped else {
-                left = Some(entry);
-                break;
-            };
-            let closes = ts.saturating_add(span);
-            let begins = started != DEAD && (ts < closes || !timed);
-            *expires = if begins && kept == 0 { closes } else { *expires };
-            words[kept] = if begins { word(row, started) } else { 0 };
-            length = kept + usize::from(begins);
-            if (seen | started) & FINAL != 0 {
-                note(program, step, row, &words[..length]);
-            }
-            if length > SHORT {
-                break;
-            }
+    pub(crate) fn shape_of(&mut self, lane: &mut Lane) -> Option<u32> {
+        if self.may_be_full(MOST_WORDS + 1) {
+            return None;
         }
-        list.clear();
-        list.extend_from_slice(&words[..length]);
-        left
+        if !self.program.shapes.has(lane.shape) {
+            lane.shape = self.program.shapes.shape_of(lane.list())?;
+        }
+        Some(lane.shape)
     }
 
-    fn step_any(
-        &mut self,
-        list: &mut Vec<Word>,
-        expires: &mut i64,
-        (step, (row, ts, class)): Entry,
-        note: &mut impl FnMut(&Program, u32, u32, &[Word]),
-    ) {
-        let (program, rows) = (&mut *self.program, self.rows);
-        if ts >= *expires {
-            *expires = expire(program, rows, list, ts);
+    /// Steps the list of a lane over one entry, if its move is known and plain; `None`: nothing was done. The answer is
+    /// whether a word has a final state.
+    #[inline]
+    pub(crate) fn step_one(&mut self, lane: &mut Lane, row: u32, ts: i64, class: u32) -> Option<bool> {
+        let program = &*self.program;
+        if !program.shapes.has(lane.shape) || ts >= lane.expires {
+            return None;
         }
+        let found = program.shapes.find_move(lane.shape, class);
+        if found.is_stuck() || found.is_scattered() || self.may_be_full(MOST_WORDS + 1) {
+            return None;
+        }
+        let next = program.shapes.first() + found.next;
+        let closes = ts.saturating_add(program.window.span());
+        lane.follow(found, next, program.shapes.codes(next), row, closes);
+        Some(found.is_final())
+    }
+
+    /// Whether so many start events may have as many partial matches as a key may have, or more.
+    #[inline]
+    fn may_be_full(&self, starts: usize) -> bool {
+        self.program.sets.largest().saturating_mul(starts) >= self.max_partial_matches
+    }
+
+    /// Steps a list that has a shape as far as its moves are known. The answer is the first entry that was not taken.
+    #[inline]
+    fn step_shaped<R: Fn(usize) -> u32>(
+        &mut self,
+        lane: &mut Lane,
+        entries: &Entries<'_, R>,
+        from: usize,
+        note: &mut impl FnMut(&Program, usize, Word),
+    ) -> usize {
+        let program = &*self.program;
+        let (span, moves) = (program.window.span(), program.shapes.moves());
+        let mut list = Shaped::of(program, lane);
+        let mut at = from;
+        while let (Some(ts), Some(class)) = (entries.times.get(at), entries.classes.get(at)) {
+            let found = moves.find(list.shape, *class);
+            if *ts >= list.expires || found.is_stuck() {
+                break;
+            }
+            list.follow(found, (entries.row)(at), ts.saturating_add(span));
+            if found.is_final() {
+                list.note_finals(program, at, note);
+            }
+            at += 1;
+        }
+        list.put_into(program, lane);
+        self.program.shapes.note_uses(at - from);
+        at
+    }
+
+    fn step_any<R: Fn(usize) -> u32>(
+        &mut self,
+        lane: &mut Lane,
+        entries: &Entries<'_, R>,
+        at: usize,
+        note: &mut impl FnMut(&Program, usize, Word),
+    ) {
+        let (row, ts, class) = ((entries.row)(at), entries.times[at], entries.classes[at]);
+        let (program, rows) = (&mut *self.program, self.rows);
+        let mut expires = lane.expires;
+        let list = lane.edit();
         let mut seen = program.step_list(class, list, || rows.view(row));
         let started = program.begin(class, || rows.view(row));
         if started != DEAD {
             let closes = ts.saturating_add(program.window.span());
             if ts < closes || !matches!(program.window, Window::Time(_)) {
                 if list.is_empty() {
-                    *expires = closes;
+                    expires = closes;
                 }
                 list.push(word(row, started));
                 seen |= started;
             }
         }
         if seen & FINAL != 0 {
-            note(program, step, row, list);
+            let finals = list.iter().filter(|word| code_of(**word) & FINAL != 0);
+            finals.for_each(|word| note(program, at, *word));
         }
         if list.len().saturating_mul(program.sets.largest()) >= self.max_partial_matches {
             self.refused += keep_to(&program.sets, list, self.max_partial_matches);
         }
+        lane.expires = expires;
     }
 }
 
-/// Steps the first `N` words, behind which there are only zeros, and closes the gaps. The answer is how many are left,
-/// and all their marks; none, and nothing is changed, if not everything is known.
-#[inline(always)]
-#[allow(clippy::inline_always)] // the loops are to be unrolled where N is known
-fn step_words<const N: usize>(transitions: &[Code], words: &mut [Word; 2 * SHORT]) -> Option<(usize, Code)> {
-    let mut next = [DEAD; N];
-    let mut seen = 0;
-    for at in 0..N {
-        let set = unmarked(code_of(words[at]));
-        next[at] = transitions.get(set).copied().unwrap_or(UNKNOWN);
-        seen |= next[at];
+impl Shaped {
+    /// The list of a lane that has a shape.
+    #[inline]
+    pub(crate) fn of(program: &Program, lane: &Lane) -> Self {
+        let mut starts = [0; RING];
+        for (start, word) in starts.iter_mut().zip(lane.list()) {
+            *start = start_row(*word);
+        }
+        Self {
+            shape: lane.shape - program.shapes.first(),
+            expires: lane.expires,
+            starts,
+            head: 0,
+            length: lane.list().len(),
+        }
     }
-    // The empty set leads nowhere, though nobody may have asked yet.
-    if seen & SLOW != 0 {
-        return None;
+
+    /// Follows a move at a row; a window that begins now closes then.
+    #[inline]
+    pub(crate) fn follow(&mut self, found: Move, row: u32, closes: i64) {
+        if found.is_scattered() {
+            self.scatter(found.kept);
+        } else {
+            self.head += usize::from(found.front);
+        }
+        self.length = found.count();
+        if self.length == 0 && found.begins() {
+            self.expires = closes;
+        }
+        *self.start(self.length) = row;
+        self.length += usize::from(found.begins());
+        self.shape = found.next;
     }
-    let before: [Word; N] = std::array::from_fn(|at| words[at]);
-    let mut kept = 0;
-    for at in 0..N {
-        words[kept & (2 * SHORT - 1)] = before[at] & ROW_MASK | Word::from(next[at]);
-        kept += usize::from(next[at] != DEAD);
+
+    /// Whether two lists of one shape have the same start events.
+    #[inline]
+    pub(crate) fn has_starts_of(&self, other: &Self) -> bool {
+        let start = |list: &Self, place: usize| list.starts[(list.head + place) % RING];
+        (0..self.length).all(|place| start(self, place) == start(other, place))
     }
-    for at in 0..N {
-        words[(kept + at) & (2 * SHORT - 1)] = 0;
+
+    /// The list as it is.
+    pub(crate) fn list(&mut self, program: &Program) -> List {
+        let codes = program.shapes.codes(program.shapes.first() + self.shape);
+        (0..self.length)
+            .map(|place| word(*self.start(place), codes[place]))
+            .collect()
     }
-    Some((kept, seen))
+
+    #[inline]
+    fn start(&mut self, place: usize) -> &mut u32 {
+        &mut self.starts[(self.head + place) % RING]
+    }
+
+    /// Keeps some words, not all of which are neighbours.
+    fn scatter(&mut self, kept: u16) {
+        let mut to = 0;
+        for from in 0..self.length {
+            *self.start(to) = *self.start(from);
+            to += usize::from(kept >> from & 1);
+        }
+    }
+
+    #[inline(never)] // seldom called, and the loop needs the registers
+    fn note_finals(&mut self, program: &Program, at: usize, note: &mut impl FnMut(&Program, usize, Word)) {
+        let codes = program.shapes.codes(program.shapes.first() + self.shape);
+        for (place, code) in codes.iter().enumerate().take(self.length) {
+            if code & FINAL != 0 {
+                note(program, at, word(*self.start(place), *code));
+            }
+        }
+    }
+
+    /// Writes the list back.
+    #[inline]
+    pub(crate) fn put_into(&mut self, program: &Program, lane: &mut Lane) {
+        let shape = program.shapes.first() + self.shape;
+        let (codes, length) = (program.shapes.codes(shape), self.length);
+        let list = lane.edit();
+        let mut words = [0; MOST_WORDS];
+        for place in 0..length.min(MOST_WORDS) {
+            words[place] = word(*self.start(place), codes[place]);
+        }
+        list.clear();
+        list.extend_from_slice(&words[..length]);
+        (lane.shape, lane.expires) = (shape, self.expires);
+    }
 }
 
 /// Drops the partial matches whose window closes at or before an instant: lists are ordered by start. The answer is
 /// when the first of the others expires.
 #[cold]
-pub(crate) fn expire(program: &Program, rows: &Rows, list: &mut Vec<Word>, ts: i64) -> i64 {
+pub(crate) fn expire(program: &Program, rows: &Rows, list: &mut List, ts: i64) -> i64 {
     if !matches!(program.window, Window::Time(_)) {
         return i64::MAX;
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::configuration::{Code, Conditional, Configuration, DEAD, FINAL, SLOW, UNKNOWN, Word, code_of, unmarked};
 use crate::expression::EventView;
+use crate::lane::List;
 use crate::pattern::Window;
 use crate::program::Program;
 use crate::value::Value;
@@ -14,7 +15,7 @@ pub(crate) const ROW_MASK: Word = !0 << 32;
 impl Program {
     /// Steps a whole list over an event; what died is gone. The answer has `FINAL` if some set has a final state.
     #[inline]
-    pub fn step_list<E: EventView>(&mut self, class: u32, list: &mut Vec<Word>, event: impl Fn() -> E) -> Code {
+    pub fn step_list<E: EventView>(&mut self, class: u32, list: &mut List, event: impl Fn() -> E) -> Code {
         let transitions = self.sets.row(class);
         let (mut kept, mut seen) = (0, 0);
         for at in 0..list.len() {
@@ -36,7 +37,7 @@ impl Program {
     fn step_rest<E: EventView>(
         &mut self,
         class: u32,
-        list: &mut Vec<Word>,
+        list: &mut List,
         from: usize,
         mut kept: usize,
         mut seen: Code,
@@ -111,7 +112,7 @@ impl Program {
     }
 
     /// Computes and remembers the transition of a class from a set.
-    fn find_transition(&mut self, class: u32, set: usize) -> Code {
+    pub(crate) fn find_transition(&mut self, class: u32, set: usize) -> Code {
         #[allow(clippy::cast_possible_truncation)] // a set's number
         let from = self.sets.set(set as Code).clone();
         if self.is_spent(from.consumed) {

@@ -9,13 +9,15 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use crate::configuration::{DEAD, Word, start_row, word};
+use crate::configuration::{DEAD, start_row, word};
 use crate::key::Key;
+use crate::lane::{Lane, Lanes, List};
 use crate::matcher::{Matcher, expiry, is_closed};
+use crate::page::Page;
 use crate::page_edit::{Here, Step};
 use crate::program::UNRELEASED;
-use crate::rows::parts;
-use crate::spine::{Page, Place};
+use crate::rows::{Stretch, parts};
+use crate::spine::Place;
 use crate::walker::{Side, Walker, apply_deltas, new_list};
 
 /// Rows with the class that they had and the one that they get.
@@ -53,7 +55,7 @@ impl Matcher<'_> {
     fn change(&mut self, key: &mut Key, plan: &Plan) {
         if key.spine.is_empty() {
             if !plan.inserts.is_empty() {
-                self.append(key, &plan.inserts, None);
+                self.append(key, Stretch::Listed(&plan.inserts), None);
             }
             return;
         }
@@ -80,8 +82,7 @@ impl Matcher<'_> {
         }
         for walker in &walkers {
             if let Some(lane) = walker.lane {
-                apply_deltas(self.rows, &mut key.lanes[lane].tail, &walker.deltas);
-                key.lanes[lane].expires = i64::MIN;
+                apply_deltas(self.rows, key.lanes[lane].edit(), &walker.deltas);
             }
         }
         self.keep_all(key);
@@ -102,9 +103,9 @@ impl Matcher<'_> {
             .map(|(pattern, lane)| Walker {
                 pattern,
                 lane,
-                common: Vec::new(),
+                common: List::new(),
                 deltas: Vec::new(),
-                converged: Vec::new(),
+                converged: List::new(),
                 relinks_next: false,
                 before: None,
                 links: Vec::new(),
@@ -125,7 +126,7 @@ impl Matcher<'_> {
             return changed;
         }
         let mut befores: Vec<Option<i64>> = gap_free.iter().map(|lane| self.seq_before_all(key, *lane)).collect();
-        for entries in &key.spine.pages {
+        for entries in key.spine.pages.iter() {
             for (slot, row) in entries.rows().enumerate() {
                 let mut differs = plan.reclassed.as_ref().is_some_and(|(_, rows)| rows.contains_key(&row));
                 for (before, lane) in befores.iter_mut().zip(&gap_free) {
@@ -168,7 +169,7 @@ impl Matcher<'_> {
             if let Some(lane) = walker.lane
                 && !walker.deltas.is_empty()
             {
-                let entering = &mut key.spine.pages[page].entering[lane];
+                let entering = key.spine.pages[page].entering[lane].edit();
                 apply_deltas(self.rows, entering, &walker.deltas);
                 self.keep_list(walker.pattern, entering);
             }
@@ -230,7 +231,7 @@ impl Matcher<'_> {
     /// The partial matches that enter a page and are the same on both sides.
     fn enter(&mut self, key: &Key, page: usize, walker: &mut Walker) {
         let mut list = match walker.lane {
-            Some(lane) => key.spine.pages[page].entering[lane].clone(),
+            Some(lane) => key.spine.pages[page].entering[lane].list().into(),
             None => self.linear_list(key, walker.pattern, Some(Place { page, slot: 0 })),
         };
         list.retain(|word| walker.deltas.iter().all(|delta| delta.start != start_row(*word)));
@@ -238,14 +239,14 @@ impl Matcher<'_> {
     }
 
     /// The list of a linear pattern before a place (none: the end), computed from the events before it.
-    pub(crate) fn linear_list(&mut self, key: &Key, pattern: usize, place: Option<Place>) -> Vec<Word> {
+    pub(crate) fn linear_list(&mut self, key: &Key, pattern: usize, place: Option<Place>) -> List {
         let reach = self.programs[pattern].chain.len() - 1;
         let mut rows = Vec::with_capacity(reach);
         key.spine.rows_before(place, reach, &mut rows);
-        let mut list = Vec::new();
+        let mut list = List::new();
         if rows.len() < reach {
             let carried = key.carried.iter().find(|(carrier, _)| *carrier == pattern);
-            list.extend(carried.iter().flat_map(|(_, list)| list));
+            list.extend(carried.iter().flat_map(|(_, list)| list.iter().copied()));
         }
         for row in rows {
             self.step_plainly(pattern, &mut list, row, true);
@@ -254,7 +255,7 @@ impl Matcher<'_> {
     }
 
     /// Steps a list over an event that its pattern sees.
-    pub(crate) fn step_plainly(&mut self, pattern: usize, list: &mut Vec<Word>, row: u32, begins: bool) {
+    pub(crate) fn step_plainly(&mut self, pattern: usize, list: &mut List, row: u32, begins: bool) {
         let program = &mut self.programs[pattern];
         let (chunk, offset) = parts(row);
         let chunk = self.rows.chunk(chunk);
@@ -355,7 +356,7 @@ impl Matcher<'_> {
         for (piece, end) in cuts.iter().copied().chain([rows.len()]).enumerate() {
             if piece > 0 {
                 let entering = Self::entering_of(key, walkers, piece - 1);
-                key.spine.pages.insert(page + piece, Box::new(Page::new(entering)));
+                key.spine.pages.insert(page + piece, Page::new(entering));
             }
             let target = &mut key.spine.pages[page + piece];
             target.clear();
@@ -369,11 +370,11 @@ impl Matcher<'_> {
     }
 
     /// The lists that enter a page which a cut has made.
-    fn entering_of(key: &Key, walkers: &mut [Walker], cut: usize) -> Vec<Vec<Word>> {
-        let mut entering = vec![Vec::new(); key.lanes.len()];
+    fn entering_of(key: &Key, walkers: &mut [Walker], cut: usize) -> Lanes {
+        let mut entering = Lanes::from_elem(Lane::default(), key.lanes.len());
         for walker in walkers.iter_mut() {
             if let Some(lane) = walker.lane {
-                entering[lane] = std::mem::take(&mut walker.snapshots[cut]);
+                entering[lane] = Lane::of(std::mem::take(&mut walker.snapshots[cut]));
             }
         }
         entering

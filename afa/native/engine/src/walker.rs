@@ -1,6 +1,7 @@
 //! One pattern on its way over changed entries: what it makes of each, on the old side and on the new one.
 
 use crate::configuration::{Code, DEAD, Word, code_of, start_row, word};
+use crate::lane::List;
 use crate::matcher::{Matcher, expiry, is_closed};
 use crate::program::UNRELEASED;
 use crate::rows::Rows;
@@ -39,10 +40,10 @@ pub(crate) struct Walker {
     /// Linear patterns have none.
     pub(crate) lane: Option<usize>,
     /// Partial matches that are the same on both sides; only while changes are ahead in the page.
-    pub(crate) common: Vec<Word>,
+    pub(crate) common: List,
     pub(crate) deltas: Vec<Delta>,
     /// Partial matches that became the same at the entry at hand: part of `common` from the next one on.
-    pub(crate) converged: Vec<Word>,
+    pub(crate) converged: List,
     /// AFA+O: the next entry follows another one now.
     pub(crate) relinks_next: bool,
     /// AFA+O: the sequence number of the entry before.
@@ -50,7 +51,7 @@ pub(crate) struct Walker {
     /// AFA+O: the links of the new entries of the page.
     pub(crate) links: Vec<bool>,
     /// Lists that enter the pages that this one is cut into.
-    pub(crate) snapshots: Vec<Vec<Word>>,
+    pub(crate) snapshots: Vec<List>,
 }
 
 impl Matcher<'_> {
@@ -129,7 +130,7 @@ impl Matcher<'_> {
     /// At an entry where the two sides part, every start event has to be looked at.
     fn split_common(&mut self, walker: &mut Walker, row: u32, ts: i64, old: Side, new: Side) {
         let pattern = walker.pattern;
-        let mut kept = Vec::with_capacity(walker.common.len());
+        let mut kept = List::with_capacity(walker.common.len());
         for entry in std::mem::take(&mut walker.common) {
             let expires = expiry(&self.programs[pattern], self.rows, start_row(entry));
             let closed = is_closed(&self.programs[pattern], expires, ts);
@@ -185,7 +186,7 @@ impl Matcher<'_> {
 }
 
 /// The list of the new side.
-pub(crate) fn new_list(rows: &Rows, walker: &Walker) -> Vec<Word> {
+pub(crate) fn new_list(rows: &Rows, walker: &Walker) -> List {
     let mut list = walker.common.clone();
     for delta in walker.deltas.iter().filter(|delta| delta.new != DEAD) {
         insert_ordered(rows, &mut list, word(delta.start, delta.new));
@@ -194,7 +195,7 @@ pub(crate) fn new_list(rows: &Rows, walker: &Walker) -> Vec<Word> {
 }
 
 /// Turns a list of the old side into one of the new side.
-pub(crate) fn apply_deltas(rows: &Rows, list: &mut Vec<Word>, deltas: &[Delta]) {
+pub(crate) fn apply_deltas(rows: &Rows, list: &mut List, deltas: &[Delta]) {
     for delta in deltas {
         let at = list.iter().position(|known| start_row(*known) == delta.start);
         match (at, delta.new) {
@@ -209,7 +210,7 @@ pub(crate) fn apply_deltas(rows: &Rows, list: &mut Vec<Word>, deltas: &[Delta]) 
 }
 
 /// Puts a word where its start event belongs; what is past every window comes first.
-fn insert_ordered(rows: &Rows, list: &mut Vec<Word>, entry: Word) {
+fn insert_ordered(rows: &Rows, list: &mut List, entry: Word) {
     let start = start_row(entry);
     let is_before =
         |other: &Word| rows.start_ts(start_row(*other)).is_none() || rows.order(start_row(*other), start).is_lt();

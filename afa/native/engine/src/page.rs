@@ -1,0 +1,265 @@
+//! A page: a stretch of a key's entries, and the lists of partial matches that enter it.
+
+use crate::lane::Lanes;
+use crate::rows::{Rows, parts, row_number};
+
+/// The most entries of a page that lists them. Small pages make late events cheap, large ones save lists.
+pub const PAGE_ENTRIES: usize = 16;
+
+/// Listed entries: they may lie anywhere.
+#[derive(Clone, Debug, Default)]
+struct Entries {
+    times: [i64; PAGE_ENTRIES],
+    rows: [u32; PAGE_ENTRIES],
+}
+
+/// A stretch of entries: a *run* of rows that follow each other in one chunk, as events in order do, or a list of rows.
+#[derive(Clone, Debug)]
+pub struct Page {
+    length: u32,
+    /// The first row of a run; its chunk has the times.
+    first: u32,
+    last_ts: i64,
+    /// None: it is a run.
+    listed: Option<Box<Entries>>,
+    /// Per lane, the list of partial matches before the first entry.
+    pub entering: Lanes,
+    /// Per lane, a bit per entry: AFA+O lets computations come from the entry before. Only where a pattern asks, and
+    /// never in runs.
+    links: Vec<u16>,
+}
+
+impl Page {
+    /// A run without entries.
+    #[must_use]
+    pub fn new(entering: Lanes) -> Self {
+        Self {
+            length: 0,
+            first: 0,
+            last_ts: i64::MIN,
+            listed: None,
+            entering,
+            links: Vec::new(),
+        }
+    }
+
+    /// How many entries it has.
+    #[must_use]
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.length as usize
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Whether its rows follow each other in one chunk.
+    #[must_use]
+    #[inline]
+    pub fn is_run(&self) -> bool {
+        self.listed.is_none()
+    }
+
+    /// The time of the last entry.
+    #[must_use]
+    #[inline]
+    pub fn last_ts(&self) -> i64 {
+        self.last_ts
+    }
+
+    /// The row of an entry.
+    #[must_use]
+    #[inline]
+    pub fn row(&self, slot: usize) -> u32 {
+        match &self.listed {
+            #[allow(clippy::cast_possible_truncation)] // a run lies in one chunk
+            None => self.first + slot as u32,
+            Some(listed) => listed.rows[slot],
+        }
+    }
+
+    /// Event time of an entry.
+    #[must_use]
+    #[inline]
+    pub fn ts(&self, slot: usize, rows: &Rows) -> i64 {
+        match &self.listed {
+            None => rows.ts(self.row(slot)),
+            Some(listed) => listed.times[slot],
+        }
+    }
+
+    /// Event times of all entries.
+    #[must_use]
+    #[inline]
+    pub fn times<'a>(&'a self, rows: &'a Rows) -> &'a [i64] {
+        match &self.listed {
+            None => {
+                let (chunk, offset) = parts(self.first);
+                &rows.chunk(chunk).times()[offset..offset + self.len()]
+            }
+            Some(listed) => &listed.times[..self.len()],
+        }
+    }
+
+    /// The classes of some entries for a pattern that keeps them; those of a list are gathered first.
+    #[inline]
+    pub fn classes<'a>(
+        &self,
+        pattern: usize,
+        (from, to): (usize, usize),
+        rows: &'a Rows,
+        gathered: &'a mut [u32; PAGE_ENTRIES],
+    ) -> &'a [u32] {
+        match &self.listed {
+            None => {
+                let (chunk, offset) = parts(self.first);
+                &rows.chunk(chunk).classes(pattern)[offset + from..offset + to]
+            }
+            Some(listed) => {
+                for (class, row) in gathered.iter_mut().zip(&listed.rows[from..to]) {
+                    *class = rows.class(pattern, *row);
+                }
+                &gathered[..to - from]
+            }
+        }
+    }
+
+    /// The rows of all entries.
+    #[must_use]
+    pub fn rows(&self) -> impl DoubleEndedIterator<Item = u32> + ExactSizeIterator + '_ {
+        (0..self.len()).map(|slot| self.row(slot))
+    }
+
+    /// Times and rows of the entries from a slot on.
+    pub fn entries<'a>(&'a self, from: usize, rows: &'a Rows) -> impl Iterator<Item = (i64, u32)> + 'a {
+        (from..self.len()).map(|slot| (self.ts(slot, rows), self.row(slot)))
+    }
+
+    /// How many entries may be listed yet.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        if self.is_run() { 0 } else { PAGE_ENTRIES - self.len() }
+    }
+
+    /// Adds an entry to a list that has room.
+    #[inline]
+    pub fn push(&mut self, ts: i64, row: u32) {
+        let at = self.len();
+        self.put(at, ts, row);
+        self.last_ts = ts;
+        self.length += 1;
+    }
+
+    #[inline]
+    fn put(&mut self, slot: usize, ts: i64, row: u32) {
+        let listed = self.listed.as_mut().expect("a list");
+        (listed.times[slot], listed.rows[slot]) = (ts, row);
+    }
+
+    /// Makes an empty run longer, or one that goes on with this row, by rows up to one of this time.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // a run lies in one chunk
+    pub fn extend_run(&mut self, first: u32, count: usize, last_ts: i64) {
+        if self.length == 0 {
+            self.first = first;
+        }
+        self.length += count as u32;
+        self.last_ts = last_ts;
+    }
+
+    /// Begins anew as a run of one row; all entries before it lie in the past, and the lists have to be brought in.
+    pub fn begin_anew(&mut self, row: u32, ts: i64) {
+        (self.length, self.first, self.last_ts) = (1, row, ts);
+        self.listed = None;
+        self.entering.clear();
+    }
+
+    /// Whether a run may go on with this row.
+    #[must_use]
+    #[inline]
+    pub fn continues_with(&self, row: u32) -> bool {
+        self.is_run() && row == self.first + self.length && parts(row).0 == parts(self.first).0
+    }
+
+    /// Lists the entries of a run, which must be few enough.
+    pub fn list_run(&mut self, rows: &Rows) {
+        if !self.is_run() {
+            return;
+        }
+        let mut listed = Box::<Entries>::default();
+        if self.length > 0 {
+            let ((chunk, offset), end) = (parts(self.first), self.len());
+            listed.times[..end].copy_from_slice(&rows.chunk(chunk).times()[offset..offset + end]);
+            for (row, place) in listed.rows[..end].iter_mut().zip(offset..) {
+                *row = row_number(chunk, place);
+            }
+        }
+        self.listed = Some(listed);
+    }
+
+    /// Puts an entry at a slot of a list; there must be room.
+    pub fn insert(&mut self, slot: usize, ts: i64, row: u32) {
+        let end = self.len();
+        let listed = self.listed.as_mut().expect("a list");
+        listed.times.copy_within(slot..end, slot + 1);
+        listed.rows.copy_within(slot..end, slot + 1);
+        self.put(slot, ts, row);
+        self.length += 1;
+        if slot == end {
+            self.last_ts = ts;
+        }
+    }
+
+    /// Takes the entries from a slot on into a page of their own, which is entered by these lists.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // a slot of a page
+    pub fn split_off(&mut self, slot: usize, entering: Lanes, rows: &Rows) -> Self {
+        let mut upper = Self::new(entering);
+        (upper.length, upper.last_ts) = (self.length - slot as u32, self.last_ts);
+        if let Some(listed) = &self.listed {
+            let mut above = Box::<Entries>::default();
+            above.times[..upper.len()].copy_from_slice(&listed.times[slot..self.len()]);
+            above.rows[..upper.len()].copy_from_slice(&listed.rows[slot..self.len()]);
+            upper.listed = Some(above);
+        } else {
+            upper.first = self.row(slot);
+        }
+        self.last_ts = self.ts(slot - 1, rows);
+        self.length = slot as u32;
+        upper
+    }
+
+    /// An empty list in the place of whatever it was.
+    pub fn clear(&mut self) {
+        self.length = 0;
+        self.listed.get_or_insert_default();
+        self.links.fill(0);
+    }
+
+    /// Whether AFA+O lets computations come to an entry from the one before.
+    #[must_use]
+    pub fn is_linked(&self, lane: usize, slot: usize) -> bool {
+        self.links.get(lane).is_some_and(|links| links >> slot & 1 != 0)
+    }
+
+    /// Says so, or not.
+    pub fn set_link(&mut self, lane: usize, slot: usize, linked: bool) {
+        if self.links.len() <= lane {
+            self.links.resize(lane + 1, 0);
+        }
+        let bit = 1 << slot;
+        self.links[lane] = self.links[lane] & !bit | if linked { bit } else { 0 };
+    }
+
+    /// Notes in their chunks that its entries are gone.
+    pub fn release(&self, rows: &mut Rows) {
+        if self.is_run() && !rows.has_other_seqs() {
+            rows.release_run(parts(self.first).0, self.len());
+        } else {
+            self.rows().for_each(|row| rows.release(row));
+        }
+    }
+}

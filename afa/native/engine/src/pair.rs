@@ -1,0 +1,210 @@
+//! A late event and a short list: the list as it was and the list as it is now are stepped side by side, until they are
+//! the same again.
+
+use crate::configuration::{FINAL, Word, code_of, start_row};
+use crate::found::Findings;
+use crate::key::Key;
+use crate::lane::{Lane, List};
+use crate::matcher::Matcher;
+use crate::page::{PAGE_ENTRIES, Page};
+use crate::program::{Program, UNRELEASED};
+use crate::rows::Rows;
+use crate::shapes::MOST_WORDS;
+use crate::spine::Place;
+use crate::stepper::{Entries, Shaped, Stepper};
+
+/// A list on its way: with its shape if it has one, else as it stands in the lane.
+#[derive(Debug, Default)]
+pub(crate) struct Stepping {
+    shaped: Option<Shaped>,
+    lane: Lane,
+}
+
+/// An event: its row, time and class.
+type Event = (u32, i64, u32);
+
+impl Matcher<'_> {
+    /// Whether the list that enters a page is so short that it is best stepped whole.
+    pub(crate) fn may_be_paired(&self, pattern: usize, page: &Page, lane: usize) -> bool {
+        page.entering[lane].list().len() < MOST_WORDS && !self.may_be_full(pattern, 2 * MOST_WORDS)
+    }
+
+    /// What a late event does to the list of a lane at its place, and what follows from that.
+    pub(crate) fn insert_paired(&mut self, key: &mut Key, lane: usize, row: u32, class: u32, place: Place) {
+        let pattern = self.lanes[lane];
+        let (mut old, mut new) = std::mem::take(&mut self.late.pair);
+        let mut walk = PairWalk {
+            stepper: Stepper {
+                program: &mut self.programs[pattern],
+                rows: self.rows,
+                max_partial_matches: usize::MAX,
+                refused: 0,
+            },
+            findings: self.findings,
+            pattern,
+        };
+        let page = &mut key.spine.pages[place.page];
+        walk.stepper.enter(&mut old, &mut page.entering[lane]);
+        walk.step_to(&mut old, page, place.slot);
+        new.copy(&old);
+        let ts = self.rows.ts(row);
+        if walk.stepper.advance(&mut new, (row, ts, class)) {
+            walk.note_inserts(&mut new, row);
+        }
+        if !old.is(&new) {
+            walk.follow(key, lane, place, &mut old, &mut new);
+            self.keep_all(key);
+        }
+        self.late.pair = (old, new);
+    }
+}
+
+impl Stepper<'_> {
+    fn enter(&mut self, list: &mut Stepping, lane: &mut Lane) {
+        list.shaped = self.shape_of(lane).map(|_| Shaped::of(self.program, lane));
+        if list.shaped.is_none() {
+            list.lane.copy(lane);
+        }
+    }
+
+    /// Steps a list over one event; the answer is whether a word has a final state then.
+    #[inline]
+    fn advance(&mut self, list: &mut Stepping, (row, ts, class): Event) -> bool {
+        if let Some(shaped) = &mut list.shaped {
+            let found = self.program.shapes.moves().find(shaped.shape, class);
+            if !found.is_stuck() && ts < shaped.expires {
+                shaped.follow(found, row, ts.saturating_add(self.program.window.span()));
+                return found.is_final();
+            }
+        }
+        class < UNRELEASED && self.advance_slowly(list, (row, ts, class))
+    }
+
+    #[cold]
+    fn advance_slowly(&mut self, list: &mut Stepping, (row, ts, class): Event) -> bool {
+        if let Some(shaped) = &mut list.shaped {
+            shaped.put_into(self.program, &mut list.lane);
+        }
+        let event = Entries {
+            row: |_| row,
+            times: &[ts],
+            classes: &[class],
+        };
+        self.step_over(&mut list.lane, &event, |_, _, _| {});
+        let is_shaped = self.shape_of(&mut list.lane).is_some();
+        list.shaped = is_shaped.then(|| Shaped::of(self.program, &list.lane));
+        list.lane.list().iter().any(|word| code_of(*word) & FINAL != 0)
+    }
+}
+
+impl Stepping {
+    fn copy(&mut self, other: &Self) {
+        self.shaped.clone_from(&other.shaped);
+        if self.shaped.is_none() {
+            self.lane.copy(&other.lane);
+        }
+    }
+
+    #[inline]
+    fn is(&self, other: &Self) -> bool {
+        match (&self.shaped, &other.shaped) {
+            (Some(one), Some(other)) => one.shape == other.shape && one.has_starts_of(other),
+            (None, None) => self.lane.list() == other.lane.list(),
+            _ => false,
+        }
+    }
+
+    fn list(&mut self, program: &Program) -> List {
+        match &mut self.shaped {
+            Some(shaped) => shaped.list(program),
+            None => self.lane.list().into(),
+        }
+    }
+
+    fn put_into(&mut self, program: &Program, lane: &mut Lane) {
+        match &mut self.shaped {
+            Some(shaped) => shaped.put_into(program, lane),
+            None => lane.copy(&self.lane),
+        }
+    }
+}
+
+/// One pattern on its way over the entries behind a late event.
+struct PairWalk<'a> {
+    stepper: Stepper<'a>,
+    findings: &'a mut Findings,
+    pattern: usize,
+}
+
+impl PairWalk<'_> {
+    /// Steps a list from where it enters a page to a slot.
+    fn step_to(&mut self, list: &mut Stepping, page: &Page, slot: usize) {
+        let rows = self.stepper.rows;
+        let mut gathered = [0; PAGE_ENTRIES];
+        let classes = page.classes(self.pattern, (0, slot), rows, &mut gathered);
+        for (at, (ts, class)) in page.times(rows).iter().zip(classes).enumerate() {
+            self.stepper.advance(list, (page.row(at), *ts, *class));
+        }
+    }
+
+    /// Steps both lists over the entries from a place on, until they are the same. Where they are not, what enters a
+    /// page, or comes after the last, is the new one.
+    fn follow(&mut self, key: &mut Key, lane: usize, place: Place, old: &mut Stepping, new: &mut Stepping) {
+        let (mut number, mut slot) = (place.page, place.slot);
+        while let Some(page) = key.spine.pages.get(number) {
+            if self.step_pair(page, slot, old, new) {
+                return;
+            }
+            (number, slot) = (number + 1, 0);
+            if let Some(next) = key.spine.pages.get_mut(number) {
+                new.put_into(self.stepper.program, &mut next.entering[lane]);
+            }
+        }
+        new.put_into(self.stepper.program, &mut key.lanes[lane]);
+    }
+
+    /// Steps both lists over the entries of a page from a slot on; true as soon as they are the same.
+    fn step_pair(&mut self, page: &Page, slot: usize, old: &mut Stepping, new: &mut Stepping) -> bool {
+        let (pattern, rows): (usize, &Rows) = (self.pattern, self.stepper.rows);
+        for (at, ts) in page.times(rows).iter().enumerate().skip(slot) {
+            let row = page.row(at);
+            let event = (row, *ts, rows.class(pattern, row));
+            let (before, after) = (self.stepper.advance(old, event), self.stepper.advance(new, event));
+            if before || after {
+                self.note_differences(old, new, row);
+            }
+            if old.is(new) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn note_inserts(&mut self, new: &mut Stepping, row: u32) {
+        let program = &*self.stepper.program;
+        self.findings.note_list(program, self.pattern, row, &new.list(program));
+    }
+
+    #[cold]
+    fn note_differences(&mut self, old: &mut Stepping, new: &mut Stepping, row: u32) {
+        let program = &*self.stepper.program;
+        let (old, new) = (old.list(program), new.list(program));
+        let is_final = |word: &&Word| code_of(**word) & FINAL != 0;
+        let find = |list: &[Word], start: u32| {
+            let found = list.iter().find(|word| start_row(**word) == start);
+            found.map(|word| code_of(*word))
+        };
+        for word in old.iter().filter(is_final) {
+            let (start, code) = (start_row(*word), code_of(*word));
+            self.findings
+                .note_difference(program, self.pattern, start, row, Some(code), find(&new, start));
+        }
+        for word in new.iter().filter(is_final) {
+            let (start, code) = (start_row(*word), code_of(*word));
+            if find(&old, start).is_none_or(|code| code & FINAL == 0) {
+                self.findings
+                    .note_difference(program, self.pattern, start, row, None, Some(code));
+            }
+        }
+    }
+}

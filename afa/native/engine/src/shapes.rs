@@ -1,0 +1,344 @@
+//! Shapes: the sets of a whole list, without its start events, as one number.
+//!
+//! Most lists are short, and the same few sequences of sets come again and again. So where a class leads from a whole
+//! list is remembered too, as one *move*: which words go, whether one begins, which shape the list has then. A step is
+//! one look-up, however many start events the list has; only their rows are carried along.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+
+use crate::configuration::{Code, DEAD, FINAL, SLOW, UNKNOWN, Word, code_of, unmarked};
+use crate::expression::EventView;
+use crate::program::Program;
+
+/// No shape, or one that is to be looked up.
+pub(crate) const NO_SHAPE: u32 = u32::MAX;
+/// Longer lists have no shape.
+pub(crate) const MOST_WORDS: usize = 12;
+/// With more moves than this the shapes begin anew.
+const MOST_MOVES: usize = 1 << 18;
+/// Shapes that came again less often than this on average are not worth their memory.
+const WORTHY_USES: usize = 8;
+
+/// Where a class leads from a shape.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Move {
+    /// The next shape, numbered from 0 on.
+    pub(crate) next: u32,
+    /// A bit per word that stays.
+    pub(crate) kept: u16,
+    /// How many words before the first that stays.
+    pub(crate) front: u8,
+    /// How many words stay (lower half), and what is true of the move.
+    marks: u8,
+}
+
+impl Move {
+    const COUNT: u8 = 0x0f;
+    const BEGINS: u8 = 0x10;
+    const FINAL: u8 = 0x20;
+    const SCATTERED: u8 = 0x40;
+    /// It cannot be followed: not known yet, or it depends on the event itself.
+    const STUCK: u8 = 0x80;
+
+    const UNKNOWN: Self = Self {
+        next: NO_SHAPE,
+        kept: 0,
+        front: 0,
+        marks: Self::STUCK,
+    };
+    const NEVER: Self = Self {
+        front: 1,
+        ..Self::UNKNOWN
+    };
+
+    #[inline]
+    pub(crate) fn is_stuck(self) -> bool {
+        self.marks & Self::STUCK != 0
+    }
+
+    fn is_unknown(self) -> bool {
+        self.is_stuck() && self.front == 0
+    }
+
+    /// How many words stay.
+    #[inline]
+    pub(crate) fn count(self) -> usize {
+        usize::from(self.marks & Self::COUNT)
+    }
+
+    /// Whether computations begin with the event.
+    #[inline]
+    pub(crate) fn begins(self) -> bool {
+        self.marks & Self::BEGINS != 0
+    }
+
+    /// Whether a set of the next shape has a final state.
+    #[inline]
+    pub(crate) fn is_final(self) -> bool {
+        self.marks & Self::FINAL != 0
+    }
+
+    /// Whether words go from between others that stay.
+    #[inline]
+    pub(crate) fn is_scattered(self) -> bool {
+        self.marks & Self::SCATTERED != 0
+    }
+
+    /// The move to a shape by which words are kept.
+    fn of(next: u32, kept: u16, begins: bool, is_final: bool) -> Self {
+        let front = kept.trailing_zeros().min(15);
+        let together = kept >> front;
+        let mark = |truth: bool, mark: u8| if truth { mark } else { 0 };
+        #[allow(clippy::cast_possible_truncation)] // at most MOST_WORDS
+        Self {
+            next,
+            kept,
+            front: if kept == 0 { 0 } else { front as u8 },
+            marks: kept.count_ones() as u8
+                | mark(begins, Self::BEGINS)
+                | mark(is_final, Self::FINAL)
+                | mark(together & (together + 1) != 0, Self::SCATTERED),
+        }
+    }
+}
+
+/// The moves of all shapes.
+#[derive(Clone, Copy)]
+pub(crate) struct Moves<'a> {
+    moves: &'a [Move],
+    class_bits: u32,
+}
+
+impl Moves<'_> {
+    /// The move of a class from a shape.
+    #[inline]
+    pub(crate) fn find(self, shape: u32, class: u32) -> Move {
+        if class >> self.class_bits != 0 {
+            return Move::UNKNOWN;
+        }
+        let at = (shape as usize) << self.class_bits | class as usize;
+        self.moves.get(at).copied().unwrap_or(Move::UNKNOWN)
+    }
+}
+
+/// The shapes that a pattern's lists have had.
+#[derive(Debug, Default)]
+pub(crate) struct Shapes {
+    numbers: HashMap<[Code; MOST_WORDS], u32, FixedState>,
+    /// The codes of each; what is `DEAD` lies behind the end.
+    codes: Vec<[Code; MOST_WORDS]>,
+    /// By shape and class.
+    moves: Vec<Move>,
+    /// There is room for as many classes as this power of two.
+    class_bits: u32,
+    /// Numbers below this one belong to shapes that were forgotten.
+    first: u32,
+    /// Steps since they were forgotten last.
+    uses: usize,
+    /// They hardly ever came again.
+    are_worthless: bool,
+}
+
+impl Shapes {
+    /// The move of a class from a shape.
+    #[inline]
+    pub(crate) fn find_move(&self, shape: u32, class: u32) -> Move {
+        self.moves().find(shape - self.first, class)
+    }
+
+    /// The moves themselves, for a loop over many; there shapes are numbered from 0 on.
+    #[inline]
+    pub(crate) fn moves(&self) -> Moves<'_> {
+        Moves {
+            moves: &self.moves,
+            class_bits: self.class_bits,
+        }
+    }
+
+    /// The number of the first shape.
+    #[inline]
+    pub(crate) fn first(&self) -> u32 {
+        self.first
+    }
+
+    /// The codes of a shape, up to the first that is `DEAD`.
+    #[inline]
+    pub(crate) fn codes(&self, shape: u32) -> &[Code; MOST_WORDS] {
+        &self.codes[(shape - self.first) as usize]
+    }
+
+    /// Whether a number still stands for a shape.
+    #[inline]
+    pub(crate) fn has(&self, shape: u32) -> bool {
+        shape != NO_SHAPE && shape >= self.first
+    }
+
+    /// The shape of a list, if it is short.
+    pub(crate) fn shape_of(&mut self, list: &[Word]) -> Option<u32> {
+        if list.len() > MOST_WORDS || self.are_worthless {
+            return None;
+        }
+        let mut codes = [DEAD; MOST_WORDS];
+        for (code, word) in codes.iter_mut().zip(list) {
+            *code = code_of(*word);
+        }
+        Some(self.number(codes))
+    }
+
+    /// Counts steps.
+    pub(crate) fn note_uses(&mut self, count: usize) {
+        self.uses += count;
+    }
+
+    /// Forgets all of them: codes of sets mean something else now.
+    pub(crate) fn forget(&mut self) {
+        self.begin_anew();
+        self.are_worthless = false;
+    }
+
+    fn begin_anew(&mut self) {
+        // Numbers are not used again, so that who remembers one knows that it is gone.
+        self.first = self.first.saturating_add(number_of(self.codes.len()));
+        self.numbers.clear();
+        self.codes.clear();
+        self.moves = Vec::new();
+        (self.class_bits, self.uses) = (0, 0);
+    }
+
+    fn number(&mut self, codes: [Code; MOST_WORDS]) -> u32 {
+        if let Some(number) = self.numbers.get(&codes) {
+            return *number;
+        }
+        if (self.codes.len() + 1) << self.class_bits > MOST_MOVES {
+            self.are_worthless = self.uses < WORTHY_USES * self.codes.len();
+            self.begin_anew();
+        }
+        let number = self.first.saturating_add(number_of(self.codes.len()));
+        self.are_worthless |= number >= NO_SHAPE - 1;
+        self.codes.push(codes);
+        self.numbers.insert(codes, number);
+        self.moves.resize(self.codes.len() << self.class_bits, Move::UNKNOWN);
+        number
+    }
+
+    /// Remembers a move; false if its shape was forgotten, or there are too many.
+    fn remember(&mut self, shape: u32, class: u32, found: Move) -> bool {
+        if class >> self.class_bits != 0 {
+            let bits = u32::BITS - class.leading_zeros();
+            if self.codes.len() << bits > MOST_MOVES {
+                self.begin_anew();
+            } else {
+                self.widen(bits);
+            }
+        }
+        if !self.has(shape) {
+            return false;
+        }
+        let at = ((shape - self.first) as usize) << self.class_bits | class as usize;
+        self.moves[at] = found;
+        true
+    }
+
+    fn widen(&mut self, class_bits: u32) {
+        let mut moves = vec![Move::UNKNOWN; self.codes.len() << class_bits];
+        let rows = self.moves.chunks_exact(1 << self.class_bits);
+        for (wide, row) in moves.chunks_exact_mut(1 << class_bits).zip(rows) {
+            wide[..row.len()].copy_from_slice(row);
+        }
+        (self.moves, self.class_bits) = (moves, class_bits);
+    }
+}
+
+impl Program {
+    /// Finds out where a class leads from a shape, if that is not known; true if the move can be followed now.
+    #[cold]
+    pub(crate) fn learn_move<E: EventView>(&mut self, shape: u32, class: u32, event: impl Fn() -> E) -> bool {
+        let known = self.shapes.find_move(shape, class);
+        if !known.is_unknown() {
+            return !known.is_stuck();
+        }
+        let found = self.move_from(*self.shapes.codes(shape), class, event);
+        self.shapes.remember(shape, class, found) && !found.is_stuck()
+    }
+
+    fn move_from<E: EventView>(&mut self, codes: [Code; MOST_WORDS], class: u32, event: impl Fn() -> E) -> Move {
+        let mut next = [DEAD; MOST_WORDS + 1];
+        let (mut kept, mut count) = (0, 0);
+        for (place, code) in codes.iter().enumerate().take_while(|(_, code)| **code != DEAD) {
+            let set = unmarked(*code);
+            let mut after = self.sets.transition(class, set);
+            if after == UNKNOWN {
+                after = self.find_transition(class, set);
+            }
+            if after & SLOW != 0 {
+                return Move::NEVER;
+            }
+            if after != DEAD {
+                next[count] = after;
+                kept |= 1 << place;
+                count += 1;
+            }
+        }
+        let started = self.begin(class, event);
+        if self.starts[class as usize] & SLOW != 0 {
+            return Move::NEVER;
+        }
+        if started != DEAD {
+            next[count] = started;
+        }
+        if next[MOST_WORDS] != DEAD {
+            return Move::NEVER;
+        }
+        let is_final = next.iter().any(|code| code & FINAL != 0);
+        let next = std::array::from_fn(|place| next[place]);
+        let next = self.shapes.number(next);
+        Move::of(next - self.shapes.first, kept, started != DEAD, is_final)
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // bounded by MOST_MOVES
+fn number_of(count: usize) -> u32 {
+    count as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST_WORDS, Move, NO_SHAPE, Shapes};
+    use crate::configuration::word;
+
+    #[test]
+    fn a_move_says_which_words_stay() {
+        let all = Move::of(3, 0b111, true, false);
+        assert!(all.begins() && !all.is_scattered() && !all.is_final() && !all.is_stuck());
+        assert_eq!((all.count(), all.front), (3, 0));
+        let later = Move::of(3, 0b1100, false, true);
+        assert!(later.is_final() && !later.is_scattered() && !later.begins());
+        assert_eq!((later.count(), later.front), (2, 2));
+        assert!(Move::of(3, 0b101, false, false).is_scattered());
+        let none = Move::of(3, 0, false, false);
+        assert_eq!((none.count(), none.front, none.is_scattered()), (0, 0, false));
+    }
+
+    #[test]
+    fn a_shape_is_the_same_whatever_the_start_events() {
+        let mut shapes = Shapes::default();
+        let one = shapes.shape_of(&[word(7, 1), word(9, 2)]);
+        assert_eq!(one, shapes.shape_of(&[word(1, 1), word(2, 2)]));
+        assert_ne!(one, shapes.shape_of(&[word(1, 2), word(2, 1)]));
+        assert_eq!(shapes.shape_of(&[word(1, 1); MOST_WORDS + 1]), None);
+    }
+
+    #[test]
+    fn numbers_of_forgotten_shapes_are_not_used_again() {
+        let mut shapes = Shapes::default();
+        let old = shapes.shape_of(&[word(7, 1)]).expect("short");
+        shapes.remember(old, 5, Move::of(0, 1, false, false));
+        assert!(!shapes.find_move(old, 5).is_stuck() && shapes.find_move(old, 4).is_unknown());
+        shapes.forget();
+        let new = shapes.shape_of(&[word(7, 1)]).expect("short");
+        assert!(!shapes.has(old) && shapes.has(new) && !shapes.has(NO_SHAPE));
+        assert!(shapes.find_move(new, 5).is_unknown());
+    }
+}
