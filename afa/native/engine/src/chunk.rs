@@ -190,7 +190,7 @@ impl Chunk {
                 IdSlot::Text(begin, span.length)
             }
         });
-        rows.push(record, head, scanner);
+        rows.push(record, head.kind, scanner);
         if head.seq.is_some() || !self.seqs.is_empty() {
             self.seqs.resize(times.len(), None);
             self.seqs.push(head.seq);
@@ -200,6 +200,25 @@ impl Chunk {
             self.revs.push(head.rev);
         }
         times.push(head.ts);
+    }
+
+    /// The same for one with a plain head.
+    #[inline]
+    pub fn push_plain(&mut self, record: Span, ts: i64, scanner: &Scanner, number: u64) {
+        let (Payload::Scanned(rows), Times::Owned(times), Ids::Mixed(slots, _)) =
+            (&mut self.payload, &mut self.times, &mut self.ids)
+        else {
+            unreachable!("raw records are added to chunks of raw records");
+        };
+        slots.push(IdSlot::Number(number));
+        rows.push(record, None, scanner);
+        if !self.seqs.is_empty() {
+            self.seqs.push(None);
+        }
+        if !self.revs.is_empty() {
+            self.revs.push(0);
+        }
+        times.push(ts);
     }
 
     /// The event type of a row.

@@ -2,7 +2,7 @@
 
 use crate::event::Data;
 use crate::expression::FieldPath;
-use crate::scan::{Head, Scalar, Scanner, Span, list_value};
+use crate::scan::{Scalar, Scanner, Span, list_value};
 use crate::scanned_column::ScannedColumn;
 use crate::value::Value;
 
@@ -30,12 +30,12 @@ impl ScannedRows {
         }
     }
 
-    /// Keeps the record that was scanned last.
+    /// Keeps the record that was scanned last, of this event type.
     #[inline]
-    pub fn push(&mut self, record: Span, head: &Head, scanner: &Scanner) {
-        if head.kind.is_some() || !self.kinds.is_empty() {
+    pub fn push(&mut self, record: Span, kind: Option<Span>, scanner: &Scanner) {
+        if kind.is_some() || !self.kinds.is_empty() {
             self.kinds.resize(self.records.len(), None);
-            self.kinds.push(head.kind);
+            self.kinds.push(kind);
         }
         self.records.push(record);
         for (field, column) in self.columns.iter_mut().enumerate() {

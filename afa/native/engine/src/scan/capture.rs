@@ -148,7 +148,7 @@ impl Capture {
     }
 
     #[inline]
-    fn store(&mut self, target: Target, kind: Kind, word: u64) {
+    pub(super) fn store(&mut self, target: Target, kind: Kind, word: u64) {
         if let Some(slot) = self.slots.get_mut(target.slot()) {
             slot.word = word;
             slot.kind = kind;

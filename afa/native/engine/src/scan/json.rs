@@ -6,7 +6,7 @@
 use super::capture::{Capture, Kind};
 use super::records::Padded;
 use super::shape::{Node, Shape, Target};
-use super::template::{Template, Traced};
+use super::template::{Read, Template, Traced};
 use super::text::specials;
 
 /// `max_record_depth`, as on a tape.
@@ -39,7 +39,7 @@ pub(super) fn parse(
     shape: &Shape,
     capture: &mut Capture,
     template: &mut Template,
-) -> Result<(), (&'static str, usize)> {
+) -> Result<Read, (&'static str, usize)> {
     let (bytes, end) = (record.padded(), record.len());
     let mut parser = Parser {
         bytes,
@@ -50,21 +50,23 @@ pub(super) fn parse(
         traces: false,
         failure: ("", 0),
     };
-    if template.is_ready() {
-        if parser.follow(template, shape) {
-            template.hit();
-            return Ok(());
-        }
-        template.miss();
+    if template.is_ready()
+        && let Some(read) = parser.follow(template, shape)
+    {
+        return Ok(read);
     }
+    parse_in_full(&mut parser, template)
+}
+
+fn parse_in_full(parser: &mut Parser<'_>, template: &mut Template) -> Result<Read, (&'static str, usize)> {
     parser.capture.clear();
     parser.union = 0;
     parser.traces = template.begin_learning();
     let good = parser.record(template);
     if parser.traces && good.is_ok() && !parser.capture.has_forgotten {
-        template.learn(bytes, end, shape);
+        template.learn(parser.bytes, parser.end, parser.shape);
     }
-    good.map_err(|Failed| parser.failure)
+    good.map_or_else(|Failed| Err(parser.failure), |()| Ok(Read::Full))
 }
 
 impl Parser<'_> {

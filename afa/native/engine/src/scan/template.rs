@@ -4,13 +4,22 @@
 //! This accepts nothing else: the bytes between the values are whole tokens, so a record with the same ones and good
 //! values in their places is read as the learnt one was.
 
+use super::frame::{Frame, Placed};
 use super::json::{Failed, Parser};
-use super::shape::{Node, Shape, Target, first_word};
+use super::shape::{Node, Part, Shape, Target, first_word};
 
 /// A record with more values is not learnt.
 const MOST_VALUES: usize = 64;
-/// The longest pause before learning again is two to this power.
-const MOST_MISSES: u32 = 7;
+/// So many records in a row may differ before the template is given up.
+const KEPT_MISSES: u32 = 3;
+/// The longest pause before learning again is two to the power of those above.
+const MOST_MISSES: u32 = KEPT_MISSES + 7;
+/// The most frames at once.
+const MOST_FRAMES: usize = 4;
+/// What making a frame costs, in records that fit the template but no frame; one that fits a frame counts as many.
+const FRAME_COST: u32 = 32;
+const FRAME_WORTH: u32 = 4;
+const MOST_CREDIT: u32 = 8 * FRAME_COST;
 
 /// A value as it was met in a full parse.
 #[derive(Clone, Copy)]
@@ -37,6 +46,9 @@ struct Step {
     target: Target,
     node: Option<u32>,
     depth: usize,
+    /// Where it stood in the last record that fitted.
+    begin: usize,
+    end: usize,
 }
 
 /// The last record that was learnt.
@@ -47,9 +59,18 @@ pub(super) struct Template {
     words: Vec<(u64, u64)>,
     /// Mappings that are wanted as such, or for what is in them.
     mappings: Vec<Target>,
+    /// Whether none of these is where a part of the head should be.
+    has_plain_mappings: bool,
     /// Whether the bytes between the values are ASCII.
     ascii: bool,
     ready: bool,
+    /// Whether the last record was not read with the template, and something else has been captured.
+    is_stale: bool,
+    /// Widths that records had.
+    frames: Vec<Frame>,
+    next_frame: usize,
+    /// What may be spent on frames: they have to pay.
+    credit: u32,
     misses: u32,
     pause: u32,
     pub(super) traced: Vec<Traced>,
@@ -61,23 +82,50 @@ impl Template {
         self.ready
     }
 
-    pub(super) fn hit(&mut self) {
+    /// The template fitted.
+    fn hit(&mut self) {
         self.misses = 0;
     }
 
-    /// The template did not fit: a single odd record costs little, and a source without a common shape is left alone.
+    /// The template did not fit: a few odd records cost little, and a source without a common shape is left alone.
     #[cold]
-    pub(super) fn miss(&mut self) {
-        self.ready = false;
+    fn miss(&mut self) {
         self.misses = MOST_MISSES.min(self.misses + 1);
-        self.pause = (1 << self.misses) - 2;
+        if self.misses > KEPT_MISSES {
+            self.ready = false;
+            self.pause = (1 << (self.misses - KEPT_MISSES)) - 2;
+        }
+    }
+
+    /// Another frame, of a record that fitted none.
+    fn frame(&mut self, record: &[u8]) {
+        if self.credit < FRAME_COST {
+            self.credit += 1;
+            return;
+        }
+        self.credit -= FRAME_COST;
+        let placed = self.steps.iter().map(|step| Placed {
+            begin: step.begin,
+            end: step.end,
+            target: step.target,
+        });
+        let Some(frame) = Frame::of(record, placed) else {
+            return;
+        };
+        if self.frames.len() < MOST_FRAMES {
+            self.frames.push(frame);
+        } else {
+            self.frames[self.next_frame] = frame;
+            self.next_frame = (self.next_frame + 1) % MOST_FRAMES;
+        }
     }
 
     /// Whether the next full parse shall be traced.
     pub(super) fn begin_learning(&mut self) -> bool {
         self.traced.clear();
         self.entered.clear();
-        let learns = self.pause == 0;
+        self.is_stale = true;
+        let learns = !self.ready && self.pause == 0;
         self.pause = self.pause.saturating_sub(1);
         learns
     }
@@ -103,12 +151,19 @@ impl Template {
                     .map_or(Target::NOTHING, |node| shape.nodes[node as usize].target),
                 node: traced.node,
                 depth: traced.depth,
+                begin: traced.begin,
+                end: traced.end,
             });
             after = traced.end;
         }
         self.tail = self.literal(&bytes[after..end]);
         std::mem::swap(&mut self.mappings, &mut self.entered);
-        self.ready = true;
+        let is_plain = |target: &Target| !target.is_part() || *target == Target::part(Part::Data);
+        self.has_plain_mappings = self.mappings.iter().all(is_plain);
+        (self.ready, self.is_stale) = (true, false);
+        self.frames.clear();
+        (self.next_frame, self.credit) = (0, MOST_CREDIT);
+        self.frame(&bytes[..end]);
     }
 
     fn literal(&mut self, bytes: &[u8]) -> Literal {
@@ -132,34 +187,80 @@ fn masked(bytes: &[u8]) -> (u64, u64) {
     (first_word(bytes), u64::from_le_bytes(mask))
 }
 
+/// How a record was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Read {
+    /// By a frame in which nothing of a head stands but the key as a text and the time.
+    Plain,
+    /// In any other way.
+    Full,
+}
+
 impl Parser<'_> {
-    /// Reads a record that fits the template; if it says no, what has been captured means nothing.
-    pub(super) fn follow(&mut self, template: &Template, shape: &Shape) -> bool {
-        let mut at = 0;
-        for step in &template.steps {
-            if !self.matches(template, step.before, at) {
+    /// Reads a record that fits the template; if it does not, what has been captured means nothing.
+    #[inline]
+    pub(super) fn follow(&mut self, template: &mut Template, shape: &Shape) -> Option<Read> {
+        if template.is_stale {
+            self.capture.clear();
+            template.is_stale = false;
+        }
+        if let Some(frame) = self.fitting(template) {
+            let is_plain = frame.is_plain && template.has_plain_mappings;
+            self.store_mappings(template);
+            template.hit();
+            template.credit = MOST_CREDIT.min(template.credit + FRAME_WORTH);
+            return Some(if is_plain { Read::Plain } else { Read::Full });
+        }
+        if self.fits_in_order(template, shape) {
+            template.hit();
+            template.frame(&self.bytes[..self.end()]);
+            return Some(Read::Full);
+        }
+        template.miss();
+        None
+    }
+
+    /// The frame that the record fits.
+    #[inline]
+    fn fitting<'f>(&mut self, template: &'f Template) -> Option<&'f Frame> {
+        template.frames.iter().find(|frame| {
+            self.union = if template.ascii { 0 } else { u64::MAX };
+            self.fits(frame)
+        })
+    }
+
+    /// Value by value, each of any width.
+    fn fits_in_order(&mut self, template: &mut Template, shape: &Shape) -> bool {
+        self.union = if template.ascii { 0 } else { u64::MAX };
+        let (mut at, words) = (0, &template.words);
+        for step in &mut template.steps {
+            if !self.matches(words, step.before, at) {
                 return false;
             }
             at += step.before.length;
+            step.begin = at;
             let Ok(after) = self.value_in_place(at, step, shape) else {
                 return false;
             };
+            step.end = after;
             at = after;
         }
-        if at + template.tail.length != self.end() || !self.matches(template, template.tail, at) {
+        if at + template.tail.length != self.end() || !self.matches(words, template.tail, at) {
             return false;
         }
-        for mapping in &template.mappings {
-            self.capture.store_mapping(*mapping);
-        }
-        if !template.ascii {
-            self.union = u64::MAX;
-        }
+        self.store_mappings(template);
         self.check_characters().is_ok()
     }
 
     #[inline]
-    fn matches(&self, template: &Template, literal: Literal, at: usize) -> bool {
+    fn store_mappings(&mut self, template: &Template) {
+        for mapping in &template.mappings {
+            self.capture.store_mapping(*mapping);
+        }
+    }
+
+    #[inline]
+    fn matches(&self, words: &[(u64, u64)], literal: Literal, at: usize) -> bool {
         let (word, mask) = literal.first;
         if self.word(at) & mask != word {
             return false;
@@ -167,7 +268,7 @@ impl Parser<'_> {
         if literal.length <= 8 {
             return true;
         }
-        let words = template.words.get(literal.begin..literal.end).unwrap_or_default();
+        let words = words.get(literal.begin..literal.end).unwrap_or_default();
         let mut at = at + 8;
         for (word, mask) in words {
             if self.word(at) & mask != *word {
