@@ -11,7 +11,7 @@ use crate::domain::Origin;
 use crate::engine::{Engine, Retraction, SOURCE};
 use crate::event::IdRef;
 use crate::rows::Rows;
-use crate::scan::{Bad, Envelope, Head, Operation, Padded, PlainHead, Scanner, Span};
+use crate::scan::{Bad, Envelope, Head, Operation, Padded, PlainHead, Records, Scanner, Span};
 use crate::scanned::ScannedRows;
 use crate::segment::{Fed, Net, Segment};
 
@@ -25,6 +25,10 @@ pub trait RawBatch {
     }
     /// The bytes of a record; none is a tombstone.
     fn value(&self, index: usize) -> Option<Padded<'_>>;
+    /// About how many bytes the records from this one on have.
+    fn bytes_from(&self, index: usize) -> usize;
+    /// The values, if there is nothing beside them: all come from one place, and their numbers follow each other.
+    fn alone(&self) -> Option<&Records>;
     /// Whether there are topics, partitions and offsets, of which ids are made.
     fn has_positions(&self) -> bool;
     /// What Kafka keeps beside the bytes.
@@ -71,6 +75,18 @@ impl Segment {
             self.origins.push(origin);
         }
         self.keys.push(key);
+    }
+
+    /// Adds rows of one key and one origin, of records that follow each other.
+    fn push_run(&mut self, key: u32, first: u32, count: usize, origin: Origin) {
+        for record in (first..).take(count) {
+            self.push(key, record, origin);
+            if self.records.is_empty() && self.origins.is_empty() {
+                let left = count - (record - first) as usize - 1;
+                self.keys.extend(std::iter::repeat_n(key, left));
+                return;
+            }
+        }
     }
 }
 
@@ -158,7 +174,7 @@ impl Engine {
         (feeding.fed.asks, feeding.fed.condition) = (None, None);
         let mut next = first;
         while next < records.len() && (!feeding.stops_at_bad || feeding.fed.bad.is_empty()) {
-            let open = self.open_chunk(feeding);
+            let open = self.open_chunk(feeding, records.len() - next, records.bytes_from(next));
             let Some(raw) = self.take_known(feeding, open, &mut next, records) else {
                 continue;
             };
@@ -203,8 +219,9 @@ impl Engine {
                     continue;
                 }
             };
+            let known = last_key.number;
             let key = match plain {
-                Some(plain) => last_key.number(&self.numbers, rows, plain.key),
+                Some(plain) => last_key.find(&self.numbers, rows, plain.key),
                 None => last_key.of_insert(&self.numbers, rows, scanner.head()),
             };
             let Some(key) = key else {
@@ -223,18 +240,23 @@ impl Engine {
                 Some(plain) => chunk.push_plain(record, plain.ts, scanner, number),
                 None => chunk.push(record, scanner.head(), scanner, number),
             }
+            if let (Some(like), Some(alone), true) = (value, records.alone(), plain.is_some() && known == Some(key)) {
+                let count = chunk.push_alike(like, alone, *next, scanner, number + 1);
+                segment.push_run(key, index_of(*next), count, records.origin(index));
+                *next += count;
+            }
         }
         None
     }
 
-    fn open_chunk(&mut self, feeding: &mut Feeding) -> usize {
+    fn open_chunk(&mut self, feeding: &mut Feeding, rows: usize, bytes: usize) -> usize {
         if let Some(open) = self.open {
             if self.rows.chunk(open).has_room() {
                 return open;
             }
             self.take_segment(&mut feeding.segment, feeding.net, &mut feeding.fed);
         }
-        let chunk = Chunk::scanned(SOURCE, self.rows.fields.paths.len());
+        let chunk = Chunk::scanned(SOURCE, self.rows.fields.paths.len(), rows, bytes);
         let number = self.add_chunk(chunk);
         self.open = Some(number);
         number
@@ -372,12 +394,12 @@ impl LastKey {
         head: &Head,
     ) -> Option<u32> {
         let key = head.key.filter(|_| head.operation == Operation::Insert)?;
-        self.number(numbers, rows, key)
+        self.find(numbers, rows, key)
     }
 
     /// The number of a key, if it has one.
     #[inline]
-    fn number(
+    fn find(
         &mut self,
         numbers: &HashMap<Arc<str>, usize, FixedState>,
         rows: &ScannedRows,

@@ -97,6 +97,14 @@ impl RawBatch for Alone<'_> {
         self.records.value(index)
     }
 
+    fn bytes_from(&self, index: usize) -> usize {
+        self.records.bytes_from(index)
+    }
+
+    fn alone(&self) -> Option<&Records> {
+        Some(self.records)
+    }
+
     fn has_positions(&self) -> bool {
         false
     }
@@ -129,6 +137,14 @@ impl RawBatch for Accompanied<'_> {
 
     fn value(&self, index: usize) -> Option<Padded<'_>> {
         self.alone.value(index)
+    }
+
+    fn bytes_from(&self, index: usize) -> usize {
+        self.alone.bytes_from(index)
+    }
+
+    fn alone(&self) -> Option<&Records> {
+        None
     }
 
     fn has_positions(&self) -> bool {

@@ -40,22 +40,19 @@ pub(super) fn parse(
     capture: &mut Capture,
     template: &mut Template,
 ) -> Result<Read, (&'static str, usize)> {
-    let (bytes, end) = (record.padded(), record.len());
-    let mut parser = Parser {
-        bytes,
-        end,
-        shape,
-        capture,
-        union: 0,
-        traces: false,
-        failure: ("", 0),
-    };
+    let mut parser = Parser::new(record, shape, capture);
     if template.is_ready()
         && let Some(read) = parser.follow(template, shape)
     {
         return Ok(read);
     }
     parse_in_full(&mut parser, template)
+}
+
+/// Reads a padded record that has the widths and the key of the one before, but not its key; false if it has not.
+#[inline]
+pub(super) fn parse_alike(record: Padded<'_>, shape: &Shape, capture: &mut Capture, template: &Template) -> bool {
+    Parser::new(record, shape, capture).follow_closely(template)
 }
 
 fn parse_in_full(parser: &mut Parser<'_>, template: &mut Template) -> Result<Read, (&'static str, usize)> {
@@ -69,7 +66,20 @@ fn parse_in_full(parser: &mut Parser<'_>, template: &mut Template) -> Result<Rea
     good.map_or_else(|Failed| Err(parser.failure), |()| Ok(Read::Full))
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
+    #[inline]
+    fn new(record: Padded<'a>, shape: &'a Shape, capture: &'a mut Capture) -> Self {
+        Self {
+            bytes: record.padded(),
+            end: record.len(),
+            shape,
+            capture,
+            union: 0,
+            traces: false,
+            failure: ("", 0),
+        }
+    }
+
     #[cold]
     pub(super) fn fail(&mut self, what: &'static str, at: usize) -> Failed {
         self.failure = (what, at.min(self.end));

@@ -24,7 +24,7 @@ pub use capture::{Scalar, Span};
 use head::Finisher;
 pub use head::{Envelope, Head, Operation};
 pub use mapping::{Codec, Mapping, Path, Place};
-pub use records::{Padded, Records};
+pub use records::{PADDING, Padded, Records};
 use shape::{Part, Shape, Target};
 use template::{Read, Template};
 pub use time::Clock;
@@ -169,11 +169,34 @@ impl Scanner {
         })
     }
 
+    /// Lets `next_alike` read records that look like this one, for which `begin` has given a plain head.
+    #[inline]
+    pub fn begin_alike(&mut self, record: Padded<'_>) {
+        self.template.learn_key(record.record());
+    }
+
+    /// The time of a record that will stand there in an arena, if it has the widths and the key of the one for which
+    /// `begin_alike` was called, and nothing else was read in between. Its fields are read, too.
+    #[inline]
+    pub fn next_alike(&mut self, begin: u32, record: Padded<'_>) -> Option<i64> {
+        self.capture.record_base = begin;
+        if !json::parse_alike(record, &self.shape, &mut self.capture, &self.template) {
+            return None;
+        }
+        self.plain_time()
+    }
+
+    #[inline]
+    fn plain_time(&self) -> Option<i64> {
+        let is_int = self.capture.kind(Part::Time) == Kind::Int;
+        let number = self.capture.int(Part::Time);
+        self.mapping.clock.number(number).filter(|_| is_int)
+    }
+
     #[inline]
     fn plain_head(&self) -> Option<PlainHead> {
-        let (capture, is_int) = (&self.capture, self.capture.kind(Part::Time) == Kind::Int);
-        let ts = self.mapping.clock.number(capture.int(Part::Time)).filter(|_| is_int)?;
-        let key = capture.text(Part::Key);
+        let ts = self.plain_time()?;
+        let key = self.capture.text(Part::Key);
         Some(PlainHead { key, ts })
     }
 

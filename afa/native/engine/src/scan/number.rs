@@ -48,37 +48,63 @@ fn leading_digits(word: u64) -> (u32, u64) {
     (count, together(digits << missing << missing))
 }
 
-/// A number of which these are all characters, at most eight; none if it is no number, or has an exponent.
-#[inline]
-pub(super) fn short_number(word: u64, length: u32) -> Option<(Kind, u64)> {
-    let negative = word & 0xff == u64::from(b'-');
-    let sign_bits = 8 * u32::from(negative);
-    let bits = 8 * length - sign_bits;
-    if bits == 0 {
-        return None;
+/// A number of which all characters are known, at most eight.
+#[derive(Clone, Copy)]
+pub(super) struct ShortNumber {
+    negative: bool,
+    /// What stands behind the sign.
+    digits: u64,
+    bits: u32,
+    /// How many bits stand before the point; none: it is an int.
+    point: Option<u32>,
+}
+
+impl ShortNumber {
+    /// None if the first `length` characters are no number, or one with an exponent.
+    #[inline]
+    pub(super) fn read(word: u64, length: u32) -> Option<Self> {
+        let negative = word & 0xff == u64::from(b'-');
+        let sign_bits = 8 * u32::from(negative);
+        let bits = 8 * length - sign_bits;
+        if bits == 0 {
+            return None;
+        }
+        let (digits, others) = split(word >> sign_bits);
+        let others = others & (u64::MAX >> (64 - bits));
+        let starts_with_zero = digits & 0xff == 0;
+        let number = |point| Self {
+            negative,
+            digits,
+            bits,
+            point,
+        };
+        if others == 0 {
+            return (!starts_with_zero || bits == 8).then_some(number(None));
+        }
+        let point = others.trailing_zeros() & !7;
+        let is_point = others & (others - 1) == 0 && digits >> point & 0xff == u64::from(b'.' ^ b'0');
+        let has_digits = point >= 8 && point + 8 < bits && (!starts_with_zero || point == 8);
+        (is_point && has_digits).then_some(number(Some(point)))
     }
-    let (digits, others) = split(word >> sign_bits);
-    let others = others & (u64::MAX >> (64 - bits));
-    let starts_with_zero = digits & 0xff == 0;
-    if others == 0 {
-        let size = together(digits << (64 - bits)).cast_signed();
-        let number = if negative { -size } else { size };
-        return (!starts_with_zero || bits == 8).then_some((Kind::Int, number.cast_unsigned()));
+
+    /// As a slot holds it.
+    #[inline]
+    pub(super) fn value(self) -> (Kind, u64) {
+        let Some(point) = self.point else {
+            let size = together(self.digits << (64 - self.bits)).cast_signed();
+            let number = if self.negative { -size } else { size };
+            return (Kind::Int, number.cast_unsigned());
+        };
+        // Without the point, behind as many zeros as there are characters missing.
+        let before = (1 << point) - 1;
+        let digits = (self.digits & before) | (self.digits >> 8 & !before);
+        let mantissa = together(digits << (72 - self.bits));
+        let places = (self.bits - point) / 8 - 1;
+        #[allow(clippy::cast_precision_loss)] // at most seven digits
+        let size = mantissa.cast_signed() as f64 / POWERS[(places & 7) as usize];
+        let sign = u64::from(self.negative) << 63;
+        (Kind::Float, size.to_bits() | sign)
     }
-    let point = others.trailing_zeros() & !7;
-    let is_point = others & (others - 1) == 0 && digits >> point & 0xff == u64::from(b'.' ^ b'0');
-    let has_digits = point >= 8 && point + 8 < bits && (!starts_with_zero || point == 8);
-    if !is_point || !has_digits {
-        return None;
-    }
-    // Without the point, behind as many zeros as there are characters missing.
-    let before = (1 << point) - 1;
-    let mantissa = together(((digits & before) | (digits >> 8 & !before)) << (72 - bits));
-    let places = (bits - point) / 8 - 1;
-    #[allow(clippy::cast_precision_loss)] // at most seven digits
-    let size = mantissa.cast_signed() as f64 / POWERS[(places & 7) as usize];
-    let sign = u64::from(negative) << 63;
-    Some((Kind::Float, size.to_bits() | sign))
 }
 
 impl Parser<'_> {

@@ -69,6 +69,8 @@ pub(super) struct Template {
     /// Widths that records had.
     frames: Vec<Frame>,
     next_frame: usize,
+    /// The one that the last record fitted.
+    last_frame: usize,
     /// What may be spent on frames: they have to pay.
     credit: u32,
     misses: u32,
@@ -80,6 +82,20 @@ pub(super) struct Template {
 impl Template {
     pub(super) fn is_ready(&self) -> bool {
         self.ready
+    }
+
+    /// What is known of the characters before any value has been read.
+    #[inline]
+    fn union(&self) -> u64 {
+        if self.ascii { 0 } else { u64::MAX }
+    }
+
+    /// Records that have the key of this one, which was read by a frame, may be read by `follow_closely`.
+    #[inline]
+    pub(super) fn learn_key(&mut self, record: &[u8]) {
+        if let Some(frame) = self.frames.get_mut(self.last_frame) {
+            frame.learn_key(record);
+        }
     }
 
     /// The template fitted.
@@ -205,10 +221,11 @@ impl Parser<'_> {
             template.is_stale = false;
         }
         if let Some(frame) = self.fitting(template) {
-            let is_plain = frame.is_plain && template.has_plain_mappings;
+            let is_plain = template.frames[frame].is_plain() && template.has_plain_mappings;
             self.store_mappings(template);
             template.hit();
             template.credit = MOST_CREDIT.min(template.credit + FRAME_WORTH);
+            template.last_frame = frame;
             return Some(if is_plain { Read::Plain } else { Read::Full });
         }
         if self.fits_in_order(template, shape) {
@@ -222,16 +239,26 @@ impl Parser<'_> {
 
     /// The frame that the record fits.
     #[inline]
-    fn fitting<'f>(&mut self, template: &'f Template) -> Option<&'f Frame> {
-        template.frames.iter().find(|frame| {
-            self.union = if template.ascii { 0 } else { u64::MAX };
+    fn fitting(&mut self, template: &Template) -> Option<usize> {
+        template.frames.iter().position(|frame| {
+            self.union = template.union();
             self.fits(frame)
         })
     }
 
+    /// Reads a record that fits the frame of the last one and has the key that the frame knows.
+    #[inline]
+    pub(super) fn follow_closely(&mut self, template: &Template) -> bool {
+        self.union = template.union();
+        template
+            .frames
+            .get(template.last_frame)
+            .is_some_and(|frame| self.fits_with_key(frame))
+    }
+
     /// Value by value, each of any width.
     fn fits_in_order(&mut self, template: &mut Template, shape: &Shape) -> bool {
-        self.union = if template.ascii { 0 } else { u64::MAX };
+        self.union = template.union();
         let (mut at, words) = (0, &template.words);
         for step in &mut template.steps {
             if !self.matches(words, step.before, at) {
