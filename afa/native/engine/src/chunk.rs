@@ -84,11 +84,11 @@ impl Chunk {
         }
     }
 
-    /// An empty chunk for raw records. So many are known to come, and so many bytes.
+    /// An empty chunk for raw records. So many are expected, of so many bytes each.
     #[must_use]
     pub fn scanned(scanner: usize, fields: usize, coming: usize, bytes: usize) -> Self {
         let rows = coming.min(CHUNK_ROWS);
-        let bytes = (bytes / coming.max(1) * rows).min(CHUNK_BYTES);
+        let bytes = bytes.saturating_mul(rows).min(CHUNK_BYTES);
         let payload = Payload::Scanned(Box::new(ScannedRows::new(scanner, fields, rows, bytes)));
         let (times, ids) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
         Self::of(Times::Owned(times), Ids::Mixed(ids, Vec::new()), payload)

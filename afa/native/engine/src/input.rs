@@ -6,7 +6,7 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 
 use crate::change_table::{ChangeKind, ChangeRow};
-use crate::chunk::{Chunk, Payload};
+use crate::chunk::{CHUNK_ROWS, Chunk, Payload};
 use crate::domain::Origin;
 use crate::engine::{Engine, Retraction, SOURCE};
 use crate::event::IdRef;
@@ -249,14 +249,18 @@ impl Engine {
         None
     }
 
-    fn open_chunk(&mut self, feeding: &mut Feeding, rows: usize, bytes: usize) -> usize {
+    /// The chunk to which records are added. So many are left of the batch, of so many bytes.
+    fn open_chunk(&mut self, feeding: &mut Feeding, left: usize, bytes: usize) -> usize {
+        let mut coming = left;
         if let Some(open) = self.open {
             if self.rows.chunk(open).has_room() {
                 return open;
             }
             self.take_segment(&mut feeding.segment, feeding.net, &mut feeding.fed);
+            // The next chunk will be filled as the last one was.
+            coming = CHUNK_ROWS;
         }
-        let chunk = Chunk::scanned(SOURCE, self.rows.fields.paths.len(), rows, bytes);
+        let chunk = Chunk::scanned(SOURCE, self.rows.fields.paths.len(), coming, bytes / left.max(1));
         let number = self.add_chunk(chunk);
         self.open = Some(number);
         number
@@ -366,9 +370,7 @@ fn scan(
     index: usize,
 ) -> Result<Option<PlainHead>, Bad> {
     let Some(value) = value else {
-        return scanner
-            .scan_tombstone(arena, &records.envelope(index))
-            .map(|()| None);
+        return scanner.scan_tombstone(arena, &records.envelope(index)).map(|()| None);
     };
     let plain = scanner.begin(arena, value)?;
     if plain.is_some() && !records.has_positions() {
@@ -399,12 +401,7 @@ impl LastKey {
 
     /// The number of a key, if it has one.
     #[inline]
-    fn find(
-        &mut self,
-        numbers: &HashMap<Arc<str>, usize, FixedState>,
-        rows: &ScannedRows,
-        key: Span,
-    ) -> Option<u32> {
+    fn find(&mut self, numbers: &HashMap<Arc<str>, usize, FixedState>, rows: &ScannedRows, key: Span) -> Option<u32> {
         let text = key.of(&rows.arena);
         if self.number.is_some() && are_equal(text, &self.text) {
             return self.number;

@@ -62,15 +62,19 @@ impl ScannedRows {
         let mut record = span(self.arena.len(), length);
         scanner.begin_alike(like);
         for index in candidates {
-            let Some(ts) = records.value(index).and_then(|value| scanner.next_alike(record.begin, value)) else {
+            let Some(ts) = records
+                .value(index)
+                .and_then(|value| scanner.next_alike(record.begin, value))
+            else {
                 break;
             };
             times.push(ts);
             push_values(&mut self.columns, scanner);
-            self.records.push(record);
             record = span(record.begin as usize + length + PADDING, length);
         }
         let count = (record.begin as usize - self.arena.len()) / (length + PADDING);
+        let begins = (self.arena.len()..).step_by(length + PADDING).take(count);
+        self.records.extend(begins.map(|begin| span(begin, length)));
         self.arena.extend_from_slice(records.run(first..first + count));
         self.padding += count * PADDING;
         if !self.kinds.is_empty() {
@@ -137,6 +141,13 @@ impl ScannedRows {
 #[inline]
 fn push_values(columns: &mut [ScannedColumn], scanner: &Scanner) {
     for (field, column) in columns.iter_mut().enumerate() {
-        column.push(scanner.value(field));
+        // Most columns are of floats, and stay so.
+        if let ScannedColumn::Floats(floats) = column
+            && let Some(number) = scanner.float(field)
+        {
+            floats.push(number);
+        } else {
+            column.push(scanner.value(field));
+        }
     }
 }

@@ -142,6 +142,13 @@ impl Capture {
         }
     }
 
+    /// The value of a field, if it is a float.
+    #[inline]
+    pub(super) fn float(&self, number: u32) -> Option<f64> {
+        let Slot { word, kind } = self.slot(Target::field(number));
+        (kind == Kind::Float).then(|| f64::from_bits(word))
+    }
+
     #[inline]
     fn slot(&self, target: Target) -> Slot {
         self.slots.get(target.slot()).copied().unwrap_or(Slot::MISSING)

@@ -4,10 +4,12 @@
 //! A frame is made of a record that was read in another way, and accepts nothing else: a record that differs in any byte
 //! between the values, or whose values do not fill their places, is read in that other way.
 
+use super::capture::{Capture, Kind};
 use super::json::Parser;
-use super::number::ShortNumber;
-use super::shape::{Part, Target};
-use super::text::specials;
+use super::number::{ShortNumber, short_digits};
+use super::records::Padded;
+use super::shape::{Part, Shape, Target, first_word};
+use super::text::{has_high_bits, specials};
 
 /// Longer records are not framed: comparing them is not what costs.
 const MOST_BYTES: usize = 512;
@@ -24,10 +26,22 @@ pub(super) struct Placed {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
+    /// A short number of nothing but digits.
+    Digits,
     ShortNumber,
     LongNumber,
     /// Without its quotes, which belong to what is compared.
     Text,
+    /// Nothing is left to read: the whole value is compared.
+    True,
+    False,
+    Null,
+}
+
+impl Form {
+    fn is_number(self) -> bool {
+        matches!(self, Self::Digits | Self::ShortNumber | Self::LongNumber)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -101,15 +115,26 @@ impl Frame {
 #[allow(clippy::cast_possible_truncation)] // at most MOST_BYTES
 fn value_at(record: &[u8], place: Placed) -> Option<Value> {
     let bytes = &record[place.begin..place.end];
-    let (form, quote) = match bytes {
-        [b'"', text @ .., b'"'] if !text.contains(&b'\\') => (Form::Text, 1),
-        [b'-' | b'0'..=b'9', ..] if bytes.len() <= SHORT_NUMBER => (Form::ShortNumber, 0),
-        [b'-' | b'0'..=b'9', ..] => (Form::LongNumber, 0),
+    let is_short = bytes.len() <= SHORT_NUMBER;
+    let form = match bytes {
+        [b'"', text @ .., b'"'] if !text.contains(&b'\\') => Form::Text,
+        [b'0'..=b'9', ..] if is_short && bytes.iter().all(u8::is_ascii_digit) => Form::Digits,
+        [b'-' | b'0'..=b'9', ..] if is_short => Form::ShortNumber,
+        [b'-' | b'0'..=b'9', ..] => Form::LongNumber,
+        b"true" => Form::True,
+        b"false" => Form::False,
+        b"null" => Form::Null,
         _ => return None,
     };
+    // The rest is compared with the bytes around the values.
+    let read = match form {
+        Form::Text => place.begin + 1..place.end - 1,
+        Form::True | Form::False | Form::Null => place.begin..place.begin,
+        Form::Digits | Form::ShortNumber | Form::LongNumber => place.begin..place.end,
+    };
     Some(Value {
-        begin: (place.begin + quote) as u32,
-        length: (bytes.len() - 2 * quote) as u32,
+        begin: read.start as u32,
+        length: read.len() as u32,
         target: place.target,
         form,
     })
@@ -121,15 +146,19 @@ fn place_of_plain_key(values: &[Value]) -> Option<usize> {
     let place = values
         .iter()
         .position(|value| value.target == key && value.form == Form::Text)?;
-    let mut others = (0..).zip(values).filter(|(other, value)| *other != place && value.target.is_part());
-    let is_time = others.next().is_some_and(|(_, value)| value.target == time && value.form != Form::Text);
+    let mut others = (0..)
+        .zip(values)
+        .filter(|(other, value)| *other != place && value.target.is_part());
+    let is_time = others
+        .next()
+        .is_some_and(|(_, value)| value.target == time && value.form.is_number());
     (is_time && others.next().is_none()).then_some(place)
 }
 
-/// Bytes that a record must have: eight to a word, with a mask.
+/// Bytes that a record must have: eight to a word, and masks for them.
 #[derive(Debug)]
 struct Words {
-    blocks: Vec<[(u64, u64); 4]>,
+    blocks: Vec<([u64; 4], [u64; 4])>,
     rest: Vec<(u64, u64)>,
 }
 
@@ -141,13 +170,14 @@ impl Words {
             mask[value.begin as usize..(value.begin + value.length) as usize].fill(0);
         }
         let words = record.chunks(8).zip(mask.chunks(8)).map(|(bytes, mask)| {
-            let mask = padded_word(mask);
-            (padded_word(bytes) & mask, mask)
+            let mask = first_word(mask);
+            (first_word(bytes) & mask, mask)
         });
         let words: Vec<_> = words.collect();
-        let (blocks, rest) = words.as_chunks();
+        let (blocks, rest) = words.as_chunks::<4>();
+        let apart = |block: &[(u64, u64); 4]| (block.map(|(word, _)| word), block.map(|(_, mask)| mask));
         Self {
-            blocks: blocks.to_vec(),
+            blocks: blocks.iter().map(apart).collect(),
             rest: rest.to_vec(),
         }
     }
@@ -158,14 +188,14 @@ impl Words {
         let Some((in_blocks, behind)) = padded.split_at_checked(32 * self.blocks.len()) else {
             return false;
         };
-        let mut differs = 0;
-        for (block, known) in in_blocks.as_chunks::<32>().0.iter().zip(&self.blocks) {
-            let words = block.as_chunks().0;
+        let mut differs = [0; 4];
+        for (block, (words, masks)) in in_blocks.as_chunks::<32>().0.iter().zip(&self.blocks) {
+            let bytes = block.as_chunks().0;
             for place in 0..4 {
-                let (word, mask) = known[place];
-                differs |= (u64::from_le_bytes(words[place]) & mask) ^ word;
+                differs[place] |= (u64::from_le_bytes(bytes[place]) & masks[place]) ^ words[place];
             }
         }
+        let mut differs = differs[0] | differs[1] | differs[2] | differs[3];
         for (bytes, (word, mask)) in behind.as_chunks().0.iter().zip(&self.rest) {
             differs |= (u64::from_le_bytes(*bytes) & mask) ^ word;
         }
@@ -173,18 +203,32 @@ impl Words {
     }
 }
 
-fn padded_word(bytes: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    word[..bytes.len()].copy_from_slice(bytes);
-    u64::from_le_bytes(word)
+/// A record that may fit a frame.
+pub(super) struct Candidate<'a> {
+    record: Padded<'a>,
+    shape: &'a Shape,
+    capture: &'a mut Capture,
+    /// The union of all bytes of texts: a high bit says that UTF-8 has to be checked.
+    union: u64,
 }
 
-impl Parser<'_> {
-    /// Reads a record that fits the frame; if it says no, what has been captured means nothing.
+impl<'a> Candidate<'a> {
+    /// A record; `union` says what is known of the bytes between its values.
+    #[inline]
+    pub(super) fn new(record: Padded<'a>, shape: &'a Shape, capture: &'a mut Capture, union: u64) -> Self {
+        Self {
+            record,
+            shape,
+            capture,
+            union,
+        }
+    }
+
+    /// Reads the record if it fits; if it says no, what has been captured means nothing.
     #[inline]
     pub(super) fn fits(&mut self, frame: &Frame) -> bool {
-        frame.length == self.end()
-            && frame.around.are_in(self.bytes)
+        frame.length == self.record.len()
+            && frame.around.are_in(self.record.padded())
             && frame.key.is_none_or(|key| self.fills_text(&key))
             && self.fills(frame)
     }
@@ -192,27 +236,48 @@ impl Parser<'_> {
     /// The same, but the key has to be the known one, and is not captured.
     #[inline]
     pub(super) fn fits_with_key(&mut self, frame: &Frame) -> bool {
-        frame.length == self.end() && frame.with_key.are_in(self.bytes) && self.fills(frame)
+        frame.length == self.record.len() && frame.with_key.are_in(self.record.padded()) && self.fills(frame)
     }
 
     #[inline]
     fn fills(&mut self, frame: &Frame) -> bool {
         for value in &frame.values {
             let fills = match value.form {
+                Form::Digits => self.fills_digits(value),
                 Form::ShortNumber => self.fills_short_number(value),
                 Form::LongNumber => self.fills_number(value),
                 Form::Text => self.fills_text(value),
+                Form::True => self.is_literal(value, Kind::Bool, 1),
+                Form::False => self.is_literal(value, Kind::Bool, 0),
+                Form::Null => self.is_literal(value, Kind::Null, 0),
             };
             if !fills {
                 return false;
             }
         }
-        self.check_characters().is_ok()
+        !has_high_bits(self.union) || self.record.is_utf8()
+    }
+
+    /// What was compared with the bytes around the values.
+    #[inline]
+    fn is_literal(&mut self, value: &Value, kind: Kind, word: u64) -> bool {
+        self.capture.store(value.target, kind, word);
+        true
+    }
+
+    /// A number that was an int without a sign, and probably is again.
+    #[inline]
+    fn fills_digits(&mut self, value: &Value) -> bool {
+        let Some(number) = short_digits(self.record.word(value.begin as usize), value.length) else {
+            return self.fills_short_number(value);
+        };
+        self.capture.store_int(value.target, number);
+        true
     }
 
     #[inline]
     fn fills_short_number(&mut self, value: &Value) -> bool {
-        let Some(number) = ShortNumber::read(self.word(value.begin as usize), value.length) else {
+        let Some(number) = ShortNumber::read(self.record.word(value.begin as usize), value.length) else {
             // An exponent, perhaps.
             return self.fills_number(value);
         };
@@ -227,9 +292,10 @@ impl Parser<'_> {
     #[inline(never)]
     fn fills_number(&mut self, value: &Value) -> bool {
         let begin = value.begin as usize;
-        let starts = matches!(self.byte(begin), b'-' | b'0'..=b'9');
+        let mut parser = Parser::new(self.record, self.shape, self.capture);
+        let starts = matches!(parser.byte(begin), b'-' | b'0'..=b'9');
         starts
-            && self
+            && parser
                 .number(begin, value.target)
                 .is_ok_and(|end| end == begin + value.length as usize)
     }
@@ -240,7 +306,7 @@ impl Parser<'_> {
         let span = self.capture.in_record(at, left as usize);
         while left > 0 {
             let inside = u64::MAX >> (64 - 8 * left.min(8));
-            let word = self.word(at) & inside;
+            let word = self.record.word(at) & inside;
             if specials(word) & inside != 0 {
                 return false;
             }

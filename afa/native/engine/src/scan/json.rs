@@ -7,7 +7,7 @@ use super::capture::{Capture, Kind};
 use super::records::Padded;
 use super::shape::{Node, Shape, Target};
 use super::template::{Read, Template, Traced};
-use super::text::specials;
+use super::text::{has_high_bits, specials};
 
 /// `max_record_depth`, as on a tape.
 pub(super) const MAX_DEPTH: usize = 100;
@@ -17,6 +17,8 @@ pub(super) const MAX_DEPTH: usize = 100;
 pub(super) struct Failed;
 
 pub(super) struct Parser<'a> {
+    record: Padded<'a>,
+    /// The record with its padding.
     pub(super) bytes: &'a [u8],
     /// Of the record, without its padding.
     end: usize,
@@ -40,19 +42,12 @@ pub(super) fn parse(
     capture: &mut Capture,
     template: &mut Template,
 ) -> Result<Read, (&'static str, usize)> {
-    let mut parser = Parser::new(record, shape, capture);
     if template.is_ready()
-        && let Some(read) = parser.follow(template, shape)
+        && let Some(read) = template.read(record, shape, capture)
     {
         return Ok(read);
     }
-    parse_in_full(&mut parser, template)
-}
-
-/// Reads a padded record that has the widths and the key of the one before, but not its key; false if it has not.
-#[inline]
-pub(super) fn parse_alike(record: Padded<'_>, shape: &Shape, capture: &mut Capture, template: &Template) -> bool {
-    Parser::new(record, shape, capture).follow_closely(template)
+    parse_in_full(&mut Parser::new(record, shape, capture), template)
 }
 
 fn parse_in_full(parser: &mut Parser<'_>, template: &mut Template) -> Result<Read, (&'static str, usize)> {
@@ -68,8 +63,9 @@ fn parse_in_full(parser: &mut Parser<'_>, template: &mut Template) -> Result<Rea
 
 impl<'a> Parser<'a> {
     #[inline]
-    fn new(record: Padded<'a>, shape: &'a Shape, capture: &'a mut Capture) -> Self {
+    pub(super) fn new(record: Padded<'a>, shape: &'a Shape, capture: &'a mut Capture) -> Self {
         Self {
+            record,
             bytes: record.padded(),
             end: record.len(),
             shape,
@@ -98,11 +94,8 @@ impl<'a> Parser<'a> {
 
     /// The eight bytes from here on; zero far behind the end.
     #[inline]
-    #[allow(clippy::cast_possible_truncation)] // records are shorter, and knowing so spares the check for an overflow
     pub(super) fn word(&self, at: usize) -> u64 {
-        let at = at as u32 as usize;
-        let eight = self.bytes.get(at..at + 8).and_then(|bytes| bytes.first_chunk());
-        eight.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        self.record.word(at)
     }
 
     #[inline]
@@ -132,7 +125,7 @@ impl<'a> Parser<'a> {
     /// Outside texts everything is ASCII, so the whole record can be checked at once, and usually need not be.
     #[inline]
     pub(super) fn check_characters(&mut self) -> Result<(), Failed> {
-        if self.union & 0x8080_8080_8080_8080 != 0
+        if has_high_bits(self.union)
             && let Err(error) = std::str::from_utf8(&self.bytes[..self.end])
         {
             return Err(self.fail("not UTF-8", error.valid_up_to()));

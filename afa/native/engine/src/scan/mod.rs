@@ -128,6 +128,13 @@ impl Scanner {
         u32::try_from(field).map_or(Scalar::Missing, |field| self.capture.field(field))
     }
 
+    /// The field if it is a float.
+    #[inline]
+    pub(crate) fn float(&self, field: usize) -> Option<f64> {
+        let number = u32::try_from(field).ok()?;
+        self.capture.float(number)
+    }
+
     /// Reads a record and appends it to the arena. Texts without escapes stay where they are, other ones are written
     /// behind the record.
     ///
@@ -156,9 +163,7 @@ impl Scanner {
         self.capture.begin(span_begin(begin), span_begin(begin + record.len()));
         let checked = match self.mapping.codec {
             Codec::Json => json::parse(record, &self.shape, &mut self.capture, &mut self.template),
-            Codec::Msgpack => {
-                msgpack::parse(record.record(), &self.shape, &mut self.capture).map(|()| Read::Full)
-            }
+            Codec::Msgpack => msgpack::parse(record.record(), &self.shape, &mut self.capture).map(|()| Read::Full),
         };
         let read = checked.map_err(|failure| self.refusal(failure))?;
         arena.extend_from_slice(record.record());
@@ -180,7 +185,7 @@ impl Scanner {
     #[inline]
     pub fn next_alike(&mut self, begin: u32, record: Padded<'_>) -> Option<i64> {
         self.capture.record_base = begin;
-        if !json::parse_alike(record, &self.shape, &mut self.capture, &self.template) {
+        if !self.template.read_alike(record, &self.shape, &mut self.capture) {
             return None;
         }
         self.plain_time()

@@ -48,6 +48,16 @@ fn leading_digits(word: u64) -> (u32, u64) {
     (count, together(digits << missing << missing))
 }
 
+/// A number of nothing but digits, at most eight; none if it is not that.
+#[inline]
+pub(super) fn short_digits(word: u64, length: u32) -> Option<i64> {
+    // Behind as many zeros as there are characters missing.
+    let (digits, others) = split(word);
+    let missing = 64 - 8 * length;
+    let is_number = others << missing == 0 && (digits & 0xff != 0 || length == 1);
+    is_number.then(|| together(digits << missing).cast_signed())
+}
+
 /// A number of which all characters are known, at most eight.
 #[derive(Clone, Copy)]
 pub(super) struct ShortNumber {
@@ -71,7 +81,7 @@ impl ShortNumber {
         }
         let (digits, others) = split(word >> sign_bits);
         let others = others & (u64::MAX >> (64 - bits));
-        let starts_with_zero = digits & 0xff == 0;
+        let starts_with_zero = digits.trailing_zeros() >= 8;
         let number = |point| Self {
             negative,
             digits,
@@ -82,7 +92,7 @@ impl ShortNumber {
             return (!starts_with_zero || bits == 8).then_some(number(None));
         }
         let point = others.trailing_zeros() & !7;
-        let is_point = others & (others - 1) == 0 && digits >> point & 0xff == u64::from(b'.' ^ b'0');
+        let is_point = others.is_power_of_two() && digits >> point & 0xff == u64::from(b'.' ^ b'0');
         let has_digits = point >= 8 && point + 8 < bits && (!starts_with_zero || point == 8);
         (is_point && has_digits).then_some(number(Some(point)))
     }

@@ -39,6 +39,20 @@ impl<'a> Padded<'a> {
         self.bytes
     }
 
+    /// The eight bytes from here on; zero far behind the end.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // records are shorter, and knowing so spares the check for an overflow
+    pub(super) fn word(self, at: usize) -> u64 {
+        let at = at as u32 as usize;
+        let eight = self.bytes.get(at..at + 8).and_then(|bytes| bytes.first_chunk());
+        eight.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+
+    #[cold]
+    pub(super) fn is_utf8(self) -> bool {
+        std::str::from_utf8(self.record()).is_ok()
+    }
+
     /// How many bytes the record has.
     #[must_use]
     #[inline]

@@ -4,8 +4,10 @@
 //! This accepts nothing else: the bytes between the values are whole tokens, so a record with the same ones and good
 //! values in their places is read as the learnt one was.
 
-use super::frame::{Frame, Placed};
+use super::capture::Capture;
+use super::frame::{Candidate, Frame, Placed};
 use super::json::{Failed, Parser};
+use super::records::Padded;
 use super::shape::{Node, Part, Shape, Target, first_word};
 
 /// A record with more values is not learnt.
@@ -16,10 +18,14 @@ const KEPT_MISSES: u32 = 3;
 const MOST_MISSES: u32 = KEPT_MISSES + 7;
 /// The most frames at once.
 const MOST_FRAMES: usize = 4;
-/// What making a frame costs, in records that fit the template but no frame; one that fits a frame counts as many.
-const FRAME_COST: u32 = 32;
-const FRAME_WORTH: u32 = 4;
-const MOST_CREDIT: u32 = 8 * FRAME_COST;
+/// Frames have to pay. What a record that fits one saves, and what making one costs, in units of what it costs to find
+/// that a record does not fit one.
+const FRAME_WORTH: u32 = 2;
+const FRAME_COST: u32 = 16;
+const MOST_CREDIT: u32 = 16 * FRAME_COST;
+/// If nothing is left, so many records are read without, and then frames have another chance.
+const FRAME_PAUSE: u32 = 512;
+const NEW_CREDIT: u32 = 3 * FRAME_COST;
 
 /// A value as it was met in a full parse.
 #[derive(Clone, Copy)]
@@ -61,8 +67,8 @@ pub(super) struct Template {
     mappings: Vec<Target>,
     /// Whether none of these is where a part of the head should be.
     has_plain_mappings: bool,
-    /// Whether the bytes between the values are ASCII.
-    ascii: bool,
+    /// The union of all bytes between the values.
+    union: u64,
     ready: bool,
     /// Whether the last record was not read with the template, and something else has been captured.
     is_stale: bool,
@@ -71,8 +77,10 @@ pub(super) struct Template {
     next_frame: usize,
     /// The one that the last record fitted.
     last_frame: usize,
-    /// What may be spent on frames: they have to pay.
+    /// What may be spent on frames.
     credit: u32,
+    /// How many records were read without.
+    unframed: u32,
     misses: u32,
     pause: u32,
     pub(super) traced: Vec<Traced>,
@@ -84,23 +92,12 @@ impl Template {
         self.ready
     }
 
-    /// What is known of the characters before any value has been read.
-    #[inline]
-    fn union(&self) -> u64 {
-        if self.ascii { 0 } else { u64::MAX }
-    }
-
-    /// Records that have the key of this one, which was read by a frame, may be read by `follow_closely`.
+    /// Records that have the key of this one, which was read by a frame, may be read by `read_alike`.
     #[inline]
     pub(super) fn learn_key(&mut self, record: &[u8]) {
         if let Some(frame) = self.frames.get_mut(self.last_frame) {
             frame.learn_key(record);
         }
-    }
-
-    /// The template fitted.
-    fn hit(&mut self) {
-        self.misses = 0;
     }
 
     /// The template did not fit: a few odd records cost little, and a source without a common shape is left alone.
@@ -113,13 +110,31 @@ impl Template {
         }
     }
 
-    /// Another frame, of a record that fitted none.
-    fn frame(&mut self, record: &[u8]) {
-        if self.credit < FRAME_COST {
-            self.credit += 1;
-            return;
+    /// A record fits a frame, but none before it.
+    #[inline]
+    fn earn(&mut self, frame: usize) {
+        let tries = u32::try_from(frame).unwrap_or(u32::MAX);
+        self.credit = MOST_CREDIT.min(self.credit + FRAME_WORTH).saturating_sub(tries);
+    }
+
+    /// A record fits the template, but no frame: perhaps another one is made.
+    #[inline]
+    fn without_frame(&mut self, record: &[u8]) {
+        if self.credit >= FRAME_COST {
+            self.credit -= FRAME_COST;
+            self.make_frame(record);
+        } else if self.credit > 0 {
+            self.credit -= 1;
+        } else {
+            self.unframed += 1;
+            if self.unframed == FRAME_PAUSE {
+                (self.unframed, self.credit) = (0, NEW_CREDIT);
+            }
         }
-        self.credit -= FRAME_COST;
+    }
+
+    #[cold]
+    fn make_frame(&mut self, record: &[u8]) {
         let placed = self.steps.iter().map(|step| Placed {
             begin: step.begin,
             end: step.end,
@@ -155,7 +170,7 @@ impl Template {
         }
         self.steps.clear();
         self.words.clear();
-        self.ascii = true;
+        self.union = 0;
         let mut after = 0;
         for index in 0..self.traced.len() {
             let traced = self.traced[index];
@@ -179,11 +194,13 @@ impl Template {
         (self.ready, self.is_stale) = (true, false);
         self.frames.clear();
         (self.next_frame, self.credit) = (0, MOST_CREDIT);
-        self.frame(&bytes[..end]);
+        self.make_frame(&bytes[..end]);
     }
 
     fn literal(&mut self, bytes: &[u8]) -> Literal {
-        self.ascii &= bytes.is_ascii();
+        self.union = bytes
+            .chunks(8)
+            .fold(self.union, |union, bytes| union | first_word(bytes));
         let begin = self.words.len();
         let (first, rest) = bytes.split_at(bytes.len().min(8));
         self.words.extend(rest.chunks(8).map(masked));
@@ -212,53 +229,62 @@ pub(super) enum Read {
     Full,
 }
 
-impl Parser<'_> {
+impl Template {
     /// Reads a record that fits the template; if it does not, what has been captured means nothing.
     #[inline]
-    pub(super) fn follow(&mut self, template: &mut Template, shape: &Shape) -> Option<Read> {
-        if template.is_stale {
-            self.capture.clear();
-            template.is_stale = false;
+    pub(super) fn read(&mut self, record: Padded<'_>, shape: &Shape, capture: &mut Capture) -> Option<Read> {
+        if self.is_stale {
+            capture.clear();
+            self.is_stale = false;
         }
-        if let Some(frame) = self.fitting(template) {
-            let is_plain = template.frames[frame].is_plain() && template.has_plain_mappings;
-            self.store_mappings(template);
-            template.hit();
-            template.credit = MOST_CREDIT.min(template.credit + FRAME_WORTH);
-            template.last_frame = frame;
+        if let Some(frame) = self.fitting(record, shape, capture) {
+            self.store_mappings(capture);
+            self.misses = 0;
+            self.earn(frame);
+            self.last_frame = frame;
+            let is_plain = self.frames[frame].is_plain() && self.has_plain_mappings;
             return Some(if is_plain { Read::Plain } else { Read::Full });
         }
-        if self.fits_in_order(template, shape) {
-            template.hit();
-            template.frame(&self.bytes[..self.end()]);
+        if Parser::new(record, shape, capture).follow(self, shape) {
+            self.store_mappings(capture);
+            self.misses = 0;
+            self.without_frame(record.record());
             return Some(Read::Full);
         }
-        template.miss();
+        self.miss();
         None
     }
 
-    /// The frame that the record fits.
+    /// The frame that a record fits.
     #[inline]
-    fn fitting(&mut self, template: &Template) -> Option<usize> {
-        template.frames.iter().position(|frame| {
-            self.union = template.union();
-            self.fits(frame)
-        })
+    fn fitting(&self, record: Padded<'_>, shape: &Shape, capture: &mut Capture) -> Option<usize> {
+        if self.credit == 0 {
+            return None;
+        }
+        let union = self.union;
+        let fits = |frame: &Frame| Candidate::new(record, shape, capture, union).fits(frame);
+        self.frames.iter().position(fits)
     }
 
     /// Reads a record that fits the frame of the last one and has the key that the frame knows.
     #[inline]
-    pub(super) fn follow_closely(&mut self, template: &Template) -> bool {
-        self.union = template.union();
-        template
-            .frames
-            .get(template.last_frame)
-            .is_some_and(|frame| self.fits_with_key(frame))
+    pub(super) fn read_alike(&self, record: Padded<'_>, shape: &Shape, capture: &mut Capture) -> bool {
+        let frame = self.frames.get(self.last_frame);
+        frame.is_some_and(|frame| Candidate::new(record, shape, capture, self.union).fits_with_key(frame))
     }
 
+    #[inline]
+    fn store_mappings(&self, capture: &mut Capture) {
+        for mapping in &self.mappings {
+            capture.store_mapping(*mapping);
+        }
+    }
+}
+
+impl Parser<'_> {
     /// Value by value, each of any width.
-    fn fits_in_order(&mut self, template: &mut Template, shape: &Shape) -> bool {
-        self.union = template.union();
+    fn follow(&mut self, template: &mut Template, shape: &Shape) -> bool {
+        self.union = template.union;
         let (mut at, words) = (0, &template.words);
         for step in &mut template.steps {
             if !self.matches(words, step.before, at) {
@@ -275,15 +301,7 @@ impl Parser<'_> {
         if at + template.tail.length != self.end() || !self.matches(words, template.tail, at) {
             return false;
         }
-        self.store_mappings(template);
         self.check_characters().is_ok()
-    }
-
-    #[inline]
-    fn store_mappings(&mut self, template: &Template) {
-        for mapping in &template.mappings {
-            self.capture.store_mapping(*mapping);
-        }
     }
 
     #[inline]
