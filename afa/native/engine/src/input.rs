@@ -50,7 +50,18 @@ struct Raw<'a> {
     index: u32,
 }
 
-impl Raw<'_> {
+impl<'a> Raw<'a> {
+    fn of(records: &'a impl RawBatch, index: usize, head: Head, begin: usize) -> Self {
+        Self {
+            head,
+            value: records.value(index),
+            begin,
+            origin: records.origin(index),
+            number: records.number(index),
+            index: index_of(index),
+        }
+    }
+
     fn span(&self) -> Span {
         span(self.begin, self.value.map_or(0, Padded::len))
     }
@@ -225,14 +236,8 @@ impl Engine {
                 None => last_key.of_insert(&self.numbers, rows, scanner.head()),
             };
             let Some(key) = key else {
-                return Some(Raw {
-                    head: plain.map_or_else(|| *scanner.head(), PlainHead::full),
-                    value,
-                    begin,
-                    origin: records.origin(index),
-                    number: records.number(index),
-                    index: index_of(index),
-                });
+                let head = plain.map_or_else(|| *scanner.head(), PlainHead::full);
+                return Some(Raw::of(records, index, head, begin));
             };
             segment.push(key, index_of(index), records.origin(index));
             let (record, number) = (span(begin, value.map_or(0, Padded::len)), records.number(index));
