@@ -7,7 +7,7 @@ use crate::arrow_text::Texts;
 use crate::event::{Data, IdRef};
 use crate::expression::{EventView, FieldPath};
 use crate::predicate::{Fields, Predicates, Truths};
-use crate::scan::{Head, Scanner, Span};
+use crate::scan::{Head, PADDING, Padded, Records, Scanner, Span};
 use crate::scanned::ScannedRows;
 use crate::value::Value;
 
@@ -84,11 +84,14 @@ impl Chunk {
         }
     }
 
-    /// An empty chunk for raw records.
+    /// An empty chunk for raw records. So many are expected, of so many bytes each.
     #[must_use]
-    pub fn scanned(scanner: usize, fields: usize) -> Self {
-        let payload = Payload::Scanned(Box::new(ScannedRows::new(scanner, fields)));
-        Self::of(Times::Owned(Vec::new()), Ids::Mixed(Vec::new(), Vec::new()), payload)
+    pub fn scanned(scanner: usize, fields: usize, coming: usize, bytes: usize) -> Self {
+        let rows = coming.min(CHUNK_ROWS);
+        let bytes = bytes.saturating_mul(rows).min(CHUNK_BYTES);
+        let payload = Payload::Scanned(Box::new(ScannedRows::new(scanner, fields, rows, bytes)));
+        let (times, ids) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
+        Self::of(Times::Owned(times), Ids::Mixed(ids, Vec::new()), payload)
     }
 
     /// The rows of a record batch, at most `CHUNK_ROWS`; `first_number` makes the ids of rows without one.
@@ -190,7 +193,7 @@ impl Chunk {
                 IdSlot::Text(begin, span.length)
             }
         });
-        rows.push(record, head, scanner);
+        rows.push(record, head.kind, scanner);
         if head.seq.is_some() || !self.seqs.is_empty() {
             self.seqs.resize(times.len(), None);
             self.seqs.push(head.seq);
@@ -200,6 +203,53 @@ impl Chunk {
             self.revs.push(head.rev);
         }
         times.push(head.ts);
+    }
+
+    /// The same for one with a plain head.
+    #[inline]
+    pub fn push_plain(&mut self, record: Span, ts: i64, scanner: &Scanner, number: u64) {
+        let (Payload::Scanned(rows), Times::Owned(times), Ids::Mixed(slots, _)) =
+            (&mut self.payload, &mut self.times, &mut self.ids)
+        else {
+            unreachable!("raw records are added to chunks of raw records");
+        };
+        slots.push(IdSlot::Number(number));
+        rows.push(record, None, scanner);
+        if !self.seqs.is_empty() {
+            self.seqs.push(None);
+        }
+        if !self.revs.is_empty() {
+            self.revs.push(0);
+        }
+        times.push(ts);
+    }
+
+    /// Adds records as long as they look like `like`, which was scanned last and had a plain head; the answer is how many.
+    /// `number` makes the id of the first.
+    pub fn push_alike(
+        &mut self,
+        like: Padded<'_>,
+        records: &Records,
+        first: usize,
+        scanner: &mut Scanner,
+        number: u64,
+    ) -> usize {
+        let (Payload::Scanned(rows), Times::Owned(times), Ids::Mixed(slots, _)) =
+            (&mut self.payload, &mut self.times, &mut self.ids)
+        else {
+            unreachable!("raw records are added to chunks of raw records");
+        };
+        let room = CHUNK_BYTES.saturating_sub(rows.arena.len()) / (like.len() + PADDING);
+        let most = room.min(CHUNK_ROWS - times.len()).min(records.len() - first);
+        let count = rows.push_alike(like, records, first..first + most, scanner, times);
+        slots.extend((number..number + count as u64).map(IdSlot::Number));
+        if !self.seqs.is_empty() {
+            self.seqs.resize(times.len(), None);
+        }
+        if !self.revs.is_empty() {
+            self.revs.resize(times.len(), 0);
+        }
+        count
     }
 
     /// The event type of a row.
@@ -227,7 +277,7 @@ impl Chunk {
     pub fn average_bytes(&self) -> usize {
         match &self.payload {
             Payload::Gone => 0,
-            Payload::Scanned(rows) => rows.arena.len() / self.len().max(1),
+            Payload::Scanned(rows) => rows.written() / self.len().max(1),
             Payload::Arrow(rows) => rows.fields() * size_of::<i64>(),
         }
     }

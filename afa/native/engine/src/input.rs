@@ -6,31 +6,64 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 
 use crate::change_table::{ChangeKind, ChangeRow};
-use crate::chunk::{Chunk, Payload};
+use crate::chunk::{CHUNK_ROWS, Chunk, Payload};
 use crate::domain::Origin;
 use crate::engine::{Engine, Retraction, SOURCE};
 use crate::event::IdRef;
 use crate::rows::Rows;
-use crate::scan::{Envelope, Head, Operation, Padded, Span};
+use crate::scan::{Bad, Envelope, Head, Operation, Padded, PlainHead, Records, Scanner, Span};
 use crate::scanned::ScannedRows;
 use crate::segment::{Fed, Net, Segment};
 
-/// One raw record.
-#[derive(Clone, Copy, Debug)]
-pub struct Raw<'a> {
-    /// Its bytes; none is a tombstone.
-    pub value: Option<Padded<'a>>,
-    /// What Kafka keeps beside them.
-    pub envelope: Envelope<'a>,
-    /// Where it comes from.
-    pub origin: Origin,
-    /// The number that makes its id if it has none.
-    pub number: u64,
+/// The raw records of a batch, each by its index.
+pub trait RawBatch {
+    /// How many there are.
+    fn len(&self) -> usize;
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// The bytes of a record; none is a tombstone.
+    fn value(&self, index: usize) -> Option<Padded<'_>>;
+    /// About how many bytes the records from this one on have.
+    fn bytes_from(&self, index: usize) -> usize;
+    /// The values, if there is nothing beside them: all come from one place, and their numbers follow each other.
+    fn alone(&self) -> Option<&Records>;
+    /// Whether there are topics, partitions and offsets, of which ids are made.
+    fn has_positions(&self) -> bool;
+    /// What Kafka keeps beside the bytes.
+    fn envelope(&self, index: usize) -> Envelope<'_>;
+    /// Where a record comes from.
+    fn origin(&self, index: usize) -> Origin;
+    /// The number that makes a record's id if it has none.
+    fn number(&self, index: usize) -> u64;
 }
 
-impl Raw<'_> {
-    fn length(&self) -> usize {
-        self.value.map_or(0, Padded::len)
+/// A record that was scanned last.
+struct Raw<'a> {
+    head: Head,
+    value: Option<Padded<'a>>,
+    /// Where it begins in the arena.
+    begin: usize,
+    origin: Origin,
+    number: u64,
+    index: u32,
+}
+
+impl<'a> Raw<'a> {
+    fn of(records: &'a impl RawBatch, index: usize, head: Head, begin: usize) -> Self {
+        Self {
+            head,
+            value: records.value(index),
+            begin,
+            origin: records.origin(index),
+            number: records.number(index),
+            index: index_of(index),
+        }
+    }
+
+    fn span(&self) -> Span {
+        span(self.begin, self.value.map_or(0, Padded::len))
     }
 }
 
@@ -53,6 +86,18 @@ impl Segment {
             self.origins.push(origin);
         }
         self.keys.push(key);
+    }
+
+    /// Adds rows of one key and one origin, of records that follow each other.
+    fn push_run(&mut self, key: u32, first: u32, count: usize, origin: Origin) {
+        for record in (first..).take(count) {
+            self.push(key, record, origin);
+            if self.records.is_empty() && self.origins.is_empty() {
+                let left = count - (record - first) as usize - 1;
+                self.keys.extend(std::iter::repeat_n(key, left));
+                return;
+            }
+        }
     }
 }
 
@@ -136,75 +181,91 @@ impl Engine {
 
     /// Takes raw records, the first of which has this index in the batch. Stops before a record that names texts that
     /// were not checked yet: then `fed.asks` has its index.
-    pub fn feed_raw<'a>(&mut self, feeding: &mut Feeding, first: u32, records: impl ExactSizeIterator<Item = Raw<'a>>) {
+    pub fn feed_raw(&mut self, feeding: &mut Feeding, first: usize, records: &impl RawBatch) {
         (feeding.fed.asks, feeding.fed.condition) = (None, None);
-        let (mut records, mut next) = (records, first);
-        while records.len() > 0 && (!feeding.stops_at_bad || feeding.fed.bad.is_empty()) {
-            let open = self.open_chunk(feeding);
-            let Some((raw, begin)) = self.take_known(feeding, open, &mut next, &mut records) else {
+        let mut next = first;
+        while next < records.len() && (!feeding.stops_at_bad || feeding.fed.bad.is_empty()) {
+            let open = self.open_chunk(feeding, records.len() - next, records.bytes_from(next));
+            let Some(raw) = self.take_known(feeding, open, &mut next, records) else {
                 continue;
             };
-            let (head, index) = (*self.rows.scanners[SOURCE].head(), next - 1);
-            if head.operation == Operation::Insert {
-                self.take_with_new_key(feeding, open, begin, &head, &raw, index);
-            } else if !self.take_other(feeding, open, begin, &head, &raw, index) {
-                feeding.fed.asks = Some(index);
+            if raw.head.operation == Operation::Insert {
+                self.take_with_new_key(feeding, open, &raw);
+            } else if !self.take_other(feeding, open, &raw) {
+                feeding.fed.asks = Some(raw.index);
                 return;
             }
         }
     }
 
     /// Takes inserts of known keys as long as they fit into the open chunk; `next` counts them. The answer is the first
-    /// record that is something else, and where it begins: it was scanned last.
+    /// record that is something else.
     fn take_known<'a>(
         &mut self,
         feeding: &mut Feeding,
         open: usize,
-        next: &mut u32,
-        records: &mut impl Iterator<Item = Raw<'a>>,
-    ) -> Option<(Raw<'a>, usize)> {
+        next: &mut usize,
+        records: &'a impl RawBatch,
+    ) -> Option<Raw<'a>> {
         let (chunk, scanner) = self.rows.chunk_and_scanner(open, SOURCE);
         let segment = &mut feeding.segment;
         if segment.keys.is_empty() {
             (segment.chunk, segment.first) = (open, chunk.len());
         }
-        let mut last_key = None;
-        while chunk.has_room() {
-            let raw = records.next()?;
+        let mut last_key = LastKey::default();
+        while *next < records.len() && chunk.has_room() {
+            let (index, value) = (*next, records.value(*next));
             *next += 1;
             let Payload::Scanned(rows) = &mut chunk.payload else {
                 unreachable!("the open chunk holds raw records");
             };
             let begin = rows.arena.len();
-            let outcome = match raw.value {
-                Some(value) => scanner.scan(&mut rows.arena, value, &raw.envelope),
-                None => scanner.scan_tombstone(&mut rows.arena, &raw.envelope),
-            };
-            if let Err(bad) = outcome {
-                feeding.fed.bad.push((*next - 1, bad.what));
-                if feeding.stops_at_bad {
-                    return None;
+            let plain = match scan(scanner, &mut rows.arena, value, records, index) {
+                Ok(plain) => plain,
+                Err(bad) => {
+                    feeding.fed.bad.push((index_of(index), bad.what));
+                    if feeding.stops_at_bad {
+                        return None;
+                    }
+                    continue;
                 }
-                continue;
-            }
-            let head = scanner.head();
-            let Some(key) = known_key(&self.numbers, rows, head, &mut last_key) else {
-                return Some((raw, begin));
             };
-            segment.push(key, *next - 1, raw.origin);
-            chunk.push(span(begin, raw.length()), head, scanner, raw.number);
+            let known = last_key.number;
+            let key = match plain {
+                Some(plain) => last_key.find(&self.numbers, rows, plain.key),
+                None => last_key.of_insert(&self.numbers, rows, scanner.head()),
+            };
+            let Some(key) = key else {
+                let head = plain.map_or_else(|| *scanner.head(), PlainHead::full);
+                return Some(Raw::of(records, index, head, begin));
+            };
+            segment.push(key, index_of(index), records.origin(index));
+            let (record, number) = (span(begin, value.map_or(0, Padded::len)), records.number(index));
+            match plain {
+                Some(plain) => chunk.push_plain(record, plain.ts, scanner, number),
+                None => chunk.push(record, scanner.head(), scanner, number),
+            }
+            if let (Some(like), Some(alone), true) = (value, records.alone(), plain.is_some() && known == Some(key)) {
+                let count = chunk.push_alike(like, alone, *next, scanner, number + 1);
+                segment.push_run(key, index_of(*next), count, records.origin(index));
+                *next += count;
+            }
         }
         None
     }
 
-    fn open_chunk(&mut self, feeding: &mut Feeding) -> usize {
+    /// The chunk to which records are added. So many are left of the batch, of so many bytes.
+    fn open_chunk(&mut self, feeding: &mut Feeding, left: usize, bytes: usize) -> usize {
+        let mut coming = left;
         if let Some(open) = self.open {
             if self.rows.chunk(open).has_room() {
                 return open;
             }
             self.take_segment(&mut feeding.segment, feeding.net, &mut feeding.fed);
+            // The next chunk will be filled as the last one was.
+            coming = CHUNK_ROWS;
         }
-        let chunk = Chunk::scanned(SOURCE, self.rows.fields.paths.len());
+        let chunk = Chunk::scanned(SOURCE, self.rows.fields.paths.len(), coming, bytes / left.max(1));
         let number = self.add_chunk(chunk);
         self.open = Some(number);
         number
@@ -219,25 +280,16 @@ impl Engine {
     }
 
     /// Takes an insert, the record that was scanned last, whose key may be new.
-    fn take_with_new_key(
-        &mut self,
-        feeding: &mut Feeding,
-        open: usize,
-        begin: usize,
-        head: &Head,
-        raw: &Raw<'_>,
-        index: u32,
-    ) {
-        let name = key_text(&self.rows, open, head).to_owned();
+    fn take_with_new_key(&mut self, feeding: &mut Feeding, open: usize, raw: &Raw<'_>) {
+        let name = key_text(&self.rows, open, &raw.head).to_owned();
         let Some(key) = self.key_number(&name, raw.origin.domain) else {
-            self.forget_record(open, begin);
-            feeding.fed.bad.push((index, self.too_many_keys()));
+            self.forget_record(open, raw.begin);
+            feeding.fed.bad.push((raw.index, self.too_many_keys()));
             return;
         };
         #[allow(clippy::cast_possible_truncation)] // numbers of keys fit: limited by max_keys
-        feeding.segment.push(key as u32, index, raw.origin);
-        self.rows
-            .push_scanned(open, span(begin, raw.length()), head, raw.number);
+        feeding.segment.push(key as u32, raw.index, raw.origin);
+        self.rows.push_scanned(open, raw.span(), &raw.head, raw.number);
     }
 
     pub(crate) fn too_many_keys(&self) -> String {
@@ -251,15 +303,8 @@ impl Engine {
     }
 
     /// Takes a record that is no insert; false if only the caller can judge it.
-    fn take_other(
-        &mut self,
-        feeding: &mut Feeding,
-        open: usize,
-        begin: usize,
-        head: &Head,
-        raw: &Raw<'_>,
-        index: u32,
-    ) -> bool {
+    fn take_other(&mut self, feeding: &mut Feeding, open: usize, raw: &Raw<'_>) -> bool {
+        let (head, index) = (&raw.head, raw.index);
         let is_punctuation = matches!(head.operation, Operation::Punctuation | Operation::ArcPunctuation);
         self.before_other(feeding, is_punctuation);
         if feeding.net == Net::Record {
@@ -295,7 +340,7 @@ impl Engine {
                 true
             }
         };
-        self.forget_record(open, begin);
+        self.forget_record(open, raw.begin);
         taken
     }
 
@@ -320,24 +365,71 @@ impl Engine {
     }
 }
 
-/// The number of an insert's key, if it has one; `last` are the text and the number of the record's before.
+/// Reads a record; the scanner has its head unless that is a plain one.
 #[inline]
-fn known_key(
-    numbers: &HashMap<Arc<str>, usize, FixedState>,
-    rows: &ScannedRows,
-    head: &Head,
-    last: &mut Option<(Span, u32)>,
-) -> Option<u32> {
-    let text = head.key.filter(|_| head.operation == Operation::Insert)?;
-    if let Some((known, number)) = last
-        && known.of(&rows.arena) == text.of(&rows.arena)
-    {
-        return Some(*number);
+fn scan(
+    scanner: &mut Scanner,
+    arena: &mut Vec<u8>,
+    value: Option<Padded<'_>>,
+    records: &impl RawBatch,
+    index: usize,
+) -> Result<Option<PlainHead>, Bad> {
+    let Some(value) = value else {
+        return scanner.scan_tombstone(arena, &records.envelope(index)).map(|()| None);
+    };
+    let plain = scanner.begin(arena, value)?;
+    if plain.is_some() && !records.has_positions() {
+        return Ok(plain);
     }
-    #[allow(clippy::cast_possible_truncation)] // numbers of keys fit: limited by max_keys
-    let number = *numbers.get(rows.text(text))? as u32;
-    *last = Some((text, number));
-    Some(number)
+    scanner.finish(arena, value, &records.envelope(index)).map(|()| None)
+}
+
+/// The key of the record before: the next one often has the same.
+#[derive(Default)]
+struct LastKey {
+    text: Vec<u8>,
+    number: Option<u32>,
+}
+
+impl LastKey {
+    /// The number of an insert's key, if it has one.
+    #[inline]
+    fn of_insert(
+        &mut self,
+        numbers: &HashMap<Arc<str>, usize, FixedState>,
+        rows: &ScannedRows,
+        head: &Head,
+    ) -> Option<u32> {
+        let key = head.key.filter(|_| head.operation == Operation::Insert)?;
+        self.find(numbers, rows, key)
+    }
+
+    /// The number of a key, if it has one.
+    #[inline]
+    fn find(&mut self, numbers: &HashMap<Arc<str>, usize, FixedState>, rows: &ScannedRows, key: Span) -> Option<u32> {
+        let text = key.of(&rows.arena);
+        if self.number.is_some() && are_equal(text, &self.text) {
+            return self.number;
+        }
+        #[allow(clippy::cast_possible_truncation)] // numbers of keys fit: limited by max_keys
+        let number = *numbers.get(rows.text(key))? as u32;
+        self.text.clear();
+        self.text.extend_from_slice(text);
+        self.number = Some(number);
+        self.number
+    }
+}
+
+/// Whether two texts are equal: most keys are short, and a call to compare them costs more than the comparison.
+#[inline]
+fn are_equal(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    match (one.first_chunk::<8>(), other.first_chunk::<8>()) {
+        (Some(_), Some(_)) => one == other,
+        _ => std::iter::zip(one, other).fold(0, |differs, (one, other)| differs | (one ^ other)) == 0,
+    }
 }
 
 fn key_text<'a>(rows: &'a Rows, open: usize, head: &Head) -> &'a str {

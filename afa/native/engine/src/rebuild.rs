@@ -216,7 +216,7 @@ impl Engine {
         if let Some(number) = self.restored[which].filter(|number| self.rows.takes_records_of(*number, RESTORED)) {
             return number;
         }
-        let chunk = Chunk::scanned(RESTORED, self.rows.fields.paths.len());
+        let chunk = Chunk::scanned(RESTORED, self.rows.fields.paths.len(), 0, 0);
         let number = self.add_chunk(chunk);
         self.restored[which] = Some(number);
         number

@@ -1,8 +1,11 @@
 //! Rows of raw records: the bytes as they came, and the fields that patterns use, column by column.
 
+use std::ops::Range;
+
 use crate::event::Data;
 use crate::expression::FieldPath;
-use crate::scan::{Head, Scalar, Scanner, Span, list_value};
+use crate::input::span;
+use crate::scan::{PADDING, Padded, Records, Scalar, Scanner, Span, list_value};
 use crate::scanned_column::ScannedColumn;
 use crate::value::Value;
 
@@ -17,40 +20,81 @@ pub struct ScannedRows {
     columns: Vec<ScannedColumn>,
     /// Which scanner has read them.
     pub scanner: usize,
+    /// How many bytes of the arena are only there because records were copied together.
+    padding: usize,
 }
 
 impl ScannedRows {
-    /// For records of this scanner.
+    /// For records of this scanner, with room for some.
     #[must_use]
-    pub fn new(scanner: usize, fields: usize) -> Self {
+    pub fn new(scanner: usize, fields: usize, rows: usize, bytes: usize) -> Self {
         Self {
-            columns: empty(fields),
+            arena: Vec::with_capacity(bytes),
+            records: Vec::with_capacity(rows),
+            columns: (0..fields).map(|_| ScannedColumn::with_capacity(rows)).collect(),
             scanner,
             ..Self::default()
         }
     }
 
-    /// Keeps the record that was scanned last.
+    /// Keeps the record that was scanned last, of this event type.
     #[inline]
-    pub fn push(&mut self, record: Span, head: &Head, scanner: &Scanner) {
-        if head.kind.is_some() || !self.kinds.is_empty() {
+    pub fn push(&mut self, record: Span, kind: Option<Span>, scanner: &Scanner) {
+        if kind.is_some() || !self.kinds.is_empty() {
             self.kinds.resize(self.records.len(), None);
-            self.kinds.push(head.kind);
+            self.kinds.push(kind);
         }
         self.records.push(record);
-        for (field, column) in self.columns.iter_mut().enumerate() {
-            column.push(scanner.value(field));
+        push_values(&mut self.columns, scanner);
+    }
+
+    /// Keeps records as long as they look like `like`, which was scanned last; the answer is how many. Their times are
+    /// added to `times`.
+    pub fn push_alike(
+        &mut self,
+        like: Padded<'_>,
+        records: &Records,
+        candidates: Range<usize>,
+        scanner: &mut Scanner,
+        times: &mut Vec<i64>,
+    ) -> usize {
+        let (first, length) = (candidates.start, like.len());
+        let mut record = span(self.arena.len(), length);
+        scanner.begin_alike(like);
+        for index in candidates {
+            let Some(ts) = records
+                .value(index)
+                .and_then(|value| scanner.next_alike(record.begin, value))
+            else {
+                break;
+            };
+            times.push(ts);
+            push_values(&mut self.columns, scanner);
+            record = span(record.begin as usize + length + PADDING, length);
         }
+        let count = (record.begin as usize - self.arena.len()) / (length + PADDING);
+        let begins = (self.arena.len()..).step_by(length + PADDING).take(count);
+        self.records.extend(begins.map(|begin| span(begin, length)));
+        self.arena.extend_from_slice(records.run(first..first + count));
+        self.padding += count * PADDING;
+        if !self.kinds.is_empty() {
+            self.kinds.resize(self.records.len(), None);
+        }
+        count
+    }
+
+    /// How many bytes were written for records.
+    #[must_use]
+    pub fn written(&self) -> usize {
+        self.arena.len() - self.padding
     }
 
     /// Reads all records again, for other fields.
     pub fn rescan(&mut self, scanner: &mut Scanner, fields: usize) {
-        self.columns = empty(fields);
+        self.columns = (0..fields).map(|_| ScannedColumn::default()).collect();
         for record in &self.records {
             scanner.rescan(&mut self.arena, *record);
-            for (field, column) in self.columns.iter_mut().enumerate() {
-                column.push(scanner.value(field));
-            }
+            push_values(&mut self.columns, scanner);
         }
     }
 
@@ -93,6 +137,17 @@ impl ScannedRows {
     }
 }
 
-fn empty(fields: usize) -> Vec<ScannedColumn> {
-    (0..fields).map(|_| ScannedColumn::default()).collect()
+/// The fields of the record that was scanned last.
+#[inline]
+fn push_values(columns: &mut [ScannedColumn], scanner: &Scanner) {
+    for (field, column) in columns.iter_mut().enumerate() {
+        // Most columns are of floats, and stay so.
+        if let ScannedColumn::Floats(floats) = column
+            && let Some(number) = scanner.float(field)
+        {
+            floats.push(number);
+        } else {
+            column.push(scanner.value(field));
+        }
+    }
 }

@@ -25,6 +25,12 @@ impl Default for ScannedColumn {
 }
 
 impl ScannedColumn {
+    /// An empty column with room for some rows.
+    #[must_use]
+    pub fn with_capacity(rows: usize) -> Self {
+        Self::Floats(Vec::with_capacity(rows))
+    }
+
     /// Adds the value of the next row.
     #[inline]
     pub fn push(&mut self, value: Scalar) {

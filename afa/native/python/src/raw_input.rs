@@ -2,8 +2,8 @@
 
 use afa_engine::domain::Origin;
 use afa_engine::engine::Engine;
-use afa_engine::input::{Feeding, Raw};
-use afa_engine::scan::{Envelope, Records};
+use afa_engine::input::{Feeding, RawBatch};
+use afa_engine::scan::{Envelope, Padded, Records};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyList};
@@ -63,27 +63,106 @@ impl RawInput {
 
     /// Feeds the records from this one on.
     pub(crate) fn feed(&self, engine: &mut Engine, feeding: &mut Feeding, from: usize) {
-        let (first, indices) = (count(from), from..self.records.len());
+        let alone = Alone {
+            records: &self.records,
+            first_number: self.first_number,
+        };
         let Some(beside) = &self.beside else {
-            // Nothing to look up per record.
-            let raw = |index: usize| Raw {
-                value: self.records.value(index),
-                envelope: Envelope::default(),
-                origin: Origin::default(),
-                number: self.first_number + index as u64,
-            };
-            return engine.feed_raw(feeding, first, indices.map(raw));
+            return engine.feed_raw(feeding, from, &alone);
         };
         let origins = origins(engine, beside);
         let headers = borrowed_headers(beside);
-        let numbers = beside.numbers.as_ref();
-        let raw = |index: usize| Raw {
-            value: self.records.value(index),
-            envelope: envelope(beside, &headers, index),
-            origin: origins.as_ref().map_or(Origin::default(), |origins| origins[index]),
-            number: numbers.map_or(self.first_number + index as u64, |numbers| numbers[index]),
+        let accompanied = Accompanied {
+            alone,
+            beside,
+            origins,
+            headers,
         };
-        engine.feed_raw(feeding, first, indices.map(raw));
+        engine.feed_raw(feeding, from, &accompanied);
+    }
+}
+
+/// Values with nothing beside them: nothing to look up per record.
+struct Alone<'a> {
+    records: &'a Records,
+    first_number: u64,
+}
+
+impl RawBatch for Alone<'_> {
+    fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    fn value(&self, index: usize) -> Option<Padded<'_>> {
+        self.records.value(index)
+    }
+
+    fn bytes_from(&self, index: usize) -> usize {
+        self.records.bytes_from(index)
+    }
+
+    fn alone(&self) -> Option<&Records> {
+        Some(self.records)
+    }
+
+    fn has_positions(&self) -> bool {
+        false
+    }
+
+    fn envelope(&self, _: usize) -> Envelope<'_> {
+        Envelope::default()
+    }
+
+    fn origin(&self, _: usize) -> Origin {
+        Origin::default()
+    }
+
+    fn number(&self, index: usize) -> u64 {
+        self.first_number + index as u64
+    }
+}
+
+/// Values with something beside them.
+struct Accompanied<'a> {
+    alone: Alone<'a>,
+    beside: &'a Beside,
+    origins: Option<Vec<Origin>>,
+    headers: Vec<Vec<(&'a str, &'a [u8])>>,
+}
+
+impl RawBatch for Accompanied<'_> {
+    fn len(&self) -> usize {
+        self.alone.len()
+    }
+
+    fn value(&self, index: usize) -> Option<Padded<'_>> {
+        self.alone.value(index)
+    }
+
+    fn bytes_from(&self, index: usize) -> usize {
+        self.alone.bytes_from(index)
+    }
+
+    fn alone(&self) -> Option<&Records> {
+        None
+    }
+
+    fn has_positions(&self) -> bool {
+        self.beside.partitions.is_some() && self.beside.offsets.is_some()
+    }
+
+    fn envelope(&self, index: usize) -> Envelope<'_> {
+        envelope(self.beside, &self.headers, index)
+    }
+
+    fn origin(&self, index: usize) -> Origin {
+        let origins = self.origins.as_ref();
+        origins.map_or(Origin::default(), |origins| origins[index])
+    }
+
+    fn number(&self, index: usize) -> u64 {
+        let numbers = self.beside.numbers.as_ref();
+        numbers.map_or_else(|| self.alone.number(index), |numbers| numbers[index])
     }
 }
 
@@ -126,9 +205,4 @@ fn envelope<'a>(beside: &'a Beside, headers: &'a [Vec<(&'a str, &'a [u8])>], ind
         headers: headers.get(index).map_or(&[], Vec::as_slice),
         position,
     }
-}
-
-#[allow(clippy::cast_possible_truncation)] // a batch has far fewer records
-fn count(place: usize) -> u32 {
-    place as u32
 }

@@ -142,13 +142,20 @@ impl Capture {
         }
     }
 
+    /// The value of a field, if it is a float.
+    #[inline]
+    pub(super) fn float(&self, number: u32) -> Option<f64> {
+        let Slot { word, kind } = self.slot(Target::field(number));
+        (kind == Kind::Float).then(|| f64::from_bits(word))
+    }
+
     #[inline]
     fn slot(&self, target: Target) -> Slot {
         self.slots.get(target.slot()).copied().unwrap_or(Slot::MISSING)
     }
 
     #[inline]
-    fn store(&mut self, target: Target, kind: Kind, word: u64) {
+    pub(super) fn store(&mut self, target: Target, kind: Kind, word: u64) {
         if let Some(slot) = self.slots.get_mut(target.slot()) {
             slot.word = word;
             slot.kind = kind;

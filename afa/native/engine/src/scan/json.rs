@@ -6,8 +6,8 @@
 use super::capture::{Capture, Kind};
 use super::records::Padded;
 use super::shape::{Node, Shape, Target};
-use super::template::{Template, Traced};
-use super::text::specials;
+use super::template::{Read, Template, Traced};
+use super::text::{has_high_bits, specials};
 
 /// `max_record_depth`, as on a tape.
 pub(super) const MAX_DEPTH: usize = 100;
@@ -17,6 +17,8 @@ pub(super) const MAX_DEPTH: usize = 100;
 pub(super) struct Failed;
 
 pub(super) struct Parser<'a> {
+    record: Padded<'a>,
+    /// The record with its padding.
     pub(super) bytes: &'a [u8],
     /// Of the record, without its padding.
     end: usize,
@@ -39,35 +41,41 @@ pub(super) fn parse(
     shape: &Shape,
     capture: &mut Capture,
     template: &mut Template,
-) -> Result<(), (&'static str, usize)> {
-    let (bytes, end) = (record.padded(), record.len());
-    let mut parser = Parser {
-        bytes,
-        end,
-        shape,
-        capture,
-        union: 0,
-        traces: false,
-        failure: ("", 0),
-    };
-    if template.is_ready() {
-        if parser.follow(template, shape) {
-            template.hit();
-            return Ok(());
-        }
-        template.miss();
+) -> Result<Read, (&'static str, usize)> {
+    if template.is_ready()
+        && let Some(read) = template.read(record, shape, capture)
+    {
+        return Ok(read);
     }
+    parse_in_full(&mut Parser::new(record, shape, capture), template)
+}
+
+fn parse_in_full(parser: &mut Parser<'_>, template: &mut Template) -> Result<Read, (&'static str, usize)> {
     parser.capture.clear();
     parser.union = 0;
     parser.traces = template.begin_learning();
     let good = parser.record(template);
     if parser.traces && good.is_ok() && !parser.capture.has_forgotten {
-        template.learn(bytes, end, shape);
+        template.learn(parser.bytes, parser.end, parser.shape);
     }
-    good.map_err(|Failed| parser.failure)
+    good.map_or_else(|Failed| Err(parser.failure), |()| Ok(Read::Full))
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
+    #[inline]
+    pub(super) fn new(record: Padded<'a>, shape: &'a Shape, capture: &'a mut Capture) -> Self {
+        Self {
+            record,
+            bytes: record.padded(),
+            end: record.len(),
+            shape,
+            capture,
+            union: 0,
+            traces: false,
+            failure: ("", 0),
+        }
+    }
+
     #[cold]
     pub(super) fn fail(&mut self, what: &'static str, at: usize) -> Failed {
         self.failure = (what, at.min(self.end));
@@ -86,11 +94,8 @@ impl Parser<'_> {
 
     /// The eight bytes from here on; zero far behind the end.
     #[inline]
-    #[allow(clippy::cast_possible_truncation)] // records are shorter, and knowing so spares the check for an overflow
     pub(super) fn word(&self, at: usize) -> u64 {
-        let at = at as u32 as usize;
-        let eight = self.bytes.get(at..at + 8).and_then(|bytes| bytes.first_chunk());
-        eight.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        self.record.word(at)
     }
 
     #[inline]
@@ -120,7 +125,7 @@ impl Parser<'_> {
     /// Outside texts everything is ASCII, so the whole record can be checked at once, and usually need not be.
     #[inline]
     pub(super) fn check_characters(&mut self) -> Result<(), Failed> {
-        if self.union & 0x8080_8080_8080_8080 != 0
+        if has_high_bits(self.union)
             && let Err(error) = std::str::from_utf8(&self.bytes[..self.end])
         {
             return Err(self.fail("not UTF-8", error.valid_up_to()));

@@ -2,6 +2,7 @@
 //! record. The whole record is checked all the same, so what is accepted never depends on the patterns.
 
 mod capture;
+mod frame;
 mod head;
 mod json;
 mod mapping;
@@ -18,14 +19,14 @@ mod time;
 use std::fmt;
 use std::sync::Arc;
 
-use capture::Capture;
+use capture::{Capture, Kind};
 pub use capture::{Scalar, Span};
 use head::Finisher;
 pub use head::{Envelope, Head, Operation};
 pub use mapping::{Codec, Mapping, Path, Place};
-pub use records::{Padded, Records};
+pub use records::{PADDING, Padded, Records};
 use shape::{Part, Shape, Target};
-use template::Template;
+use template::{Read, Template};
 pub use time::Clock;
 
 use crate::event::Data;
@@ -49,12 +50,34 @@ impl fmt::Display for Bad {
 
 impl std::error::Error for Bad {}
 
+/// The head of an insert that says nothing but its key and its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlainHead {
+    /// The key.
+    pub key: Span,
+    /// Event time, in the fleet's unit.
+    pub ts: i64,
+}
+
+impl PlainHead {
+    /// The same as any head.
+    #[must_use]
+    pub fn full(self) -> Head {
+        Head {
+            key: Some(self.key),
+            ..Head::bare(Operation::Insert, self.ts)
+        }
+    }
+}
+
 /// Reads records of one mapping; compiled once, and again when other fields are wanted.
 pub struct Scanner {
     mapping: Mapping,
     shape: Shape,
     capture: Capture,
     template: Template,
+    /// Whether a record that was read as a plain one has a plain head.
+    takes_plain: bool,
     head: Head,
     /// For records that are read again.
     room: Vec<u8>,
@@ -67,6 +90,7 @@ impl Scanner {
         let shape = Shape::new(&wanted(&mapping, fields));
         let capture = Capture::new(fields.len(), &shape);
         Self {
+            takes_plain: takes_plain(&mapping, &shape),
             mapping,
             shape,
             capture,
@@ -81,6 +105,7 @@ impl Scanner {
         self.shape = Shape::new(&wanted(&self.mapping, fields));
         self.capture = Capture::new(fields.len(), &self.shape);
         self.template = Template::default();
+        self.takes_plain = takes_plain(&self.mapping, &self.shape);
     }
 
     /// What it was compiled from.
@@ -103,6 +128,13 @@ impl Scanner {
         u32::try_from(field).map_or(Scalar::Missing, |field| self.capture.field(field))
     }
 
+    /// The field if it is a float.
+    #[inline]
+    pub(crate) fn float(&self, field: usize) -> Option<f64> {
+        let number = u32::try_from(field).ok()?;
+        self.capture.float(number)
+    }
+
     /// Reads a record and appends it to the arena. Texts without escapes stay where they are, other ones are written
     /// behind the record.
     ///
@@ -110,15 +142,75 @@ impl Scanner {
     /// If the record is bad; then the arena is as it was.
     #[inline]
     pub fn scan(&mut self, arena: &mut Vec<u8>, record: Padded<'_>, envelope: &Envelope<'_>) -> Result<(), Bad> {
+        if let Some(plain) = self.begin(arena, record)?
+            && envelope.position.is_none()
+        {
+            self.head = plain.full();
+            return Ok(());
+        }
+        self.finish(arena, record, envelope)
+    }
+
+    /// The first half of `scan`, which is all there is to do if the record has a plain head and nothing beside its value
+    /// makes its id; then the last head is no longer known. Else `finish` follows.
+    ///
+    /// # Errors
+    /// If the record is bad; then the arena is as it was.
+    #[inline]
+    pub fn begin(&mut self, arena: &mut Vec<u8>, record: Padded<'_>) -> Result<Option<PlainHead>, Bad> {
         let begin = arena.len();
         check_size(begin + 2 * record.len())?;
         self.capture.begin(span_begin(begin), span_begin(begin + record.len()));
         let checked = match self.mapping.codec {
             Codec::Json => json::parse(record, &self.shape, &mut self.capture, &mut self.template),
-            Codec::Msgpack => msgpack::parse(record.record(), &self.shape, &mut self.capture),
+            Codec::Msgpack => msgpack::parse(record.record(), &self.shape, &mut self.capture).map(|()| Read::Full),
         };
-        checked.map_err(|failure| self.refusal(failure))?;
+        let read = checked.map_err(|failure| self.refusal(failure))?;
         arena.extend_from_slice(record.record());
+        Ok(if read == Read::Plain && self.takes_plain {
+            self.plain_head()
+        } else {
+            None
+        })
+    }
+
+    /// Lets `next_alike` read records that look like this one, for which `begin` has given a plain head.
+    #[inline]
+    pub fn begin_alike(&mut self, record: Padded<'_>) {
+        self.template.learn_key(record.record());
+    }
+
+    /// The time of a record that will stand there in an arena, if it has the widths and the key of the one for which
+    /// `begin_alike` was called, and nothing else was read in between. Its fields are read, too.
+    #[inline]
+    pub fn next_alike(&mut self, begin: u32, record: Padded<'_>) -> Option<i64> {
+        self.capture.record_base = begin;
+        if !self.template.read_alike(record, &self.shape, &mut self.capture) {
+            return None;
+        }
+        self.plain_time()
+    }
+
+    #[inline]
+    fn plain_time(&self) -> Option<i64> {
+        let is_int = self.capture.kind(Part::Time) == Kind::Int;
+        let number = self.capture.int(Part::Time);
+        self.mapping.clock.number(number).filter(|_| is_int)
+    }
+
+    #[inline]
+    fn plain_head(&self) -> Option<PlainHead> {
+        let ts = self.plain_time()?;
+        let key = self.capture.text(Part::Key);
+        Some(PlainHead { key, ts })
+    }
+
+    /// The second half of `scan`, of a record that was appended to the arena last.
+    ///
+    /// # Errors
+    /// If the record is bad; then the arena is as it was.
+    pub fn finish(&mut self, arena: &mut Vec<u8>, record: Padded<'_>, envelope: &Envelope<'_>) -> Result<(), Bad> {
+        let begin = arena.len() - record.len();
         self.write_copies(arena);
         let mut finisher = Finisher {
             mapping: &self.mapping,
@@ -174,7 +266,7 @@ impl Scanner {
         let checked = match self.mapping.codec {
             Codec::Json => {
                 let padded = Padded::copied(record.of(arena), &mut self.room);
-                json::parse(padded, &self.shape, &mut self.capture, &mut self.template)
+                json::parse(padded, &self.shape, &mut self.capture, &mut self.template).map(|_| ())
             }
             Codec::Msgpack => msgpack::parse(record.of(arena), &self.shape, &mut self.capture),
         };
@@ -256,6 +348,11 @@ fn settle(arena: &mut Vec<u8>, end: usize, finished: Result<(), String>) -> Resu
 #[allow(clippy::cast_possible_truncation)] // checked by `check_size`
 fn span_begin(at: usize) -> u32 {
     at as u32
+}
+
+/// Whether key and time of a plain record make its head as they stand.
+fn takes_plain(mapping: &Mapping, shape: &Shape) -> bool {
+    mapping.is_usual && matches!(mapping.key, Place::Path(_)) && shape.copies.is_empty()
 }
 
 /// The paths of the head, the usual ones first, then those of the fields.

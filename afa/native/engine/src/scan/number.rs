@@ -48,6 +48,75 @@ fn leading_digits(word: u64) -> (u32, u64) {
     (count, together(digits << missing << missing))
 }
 
+/// A number of nothing but digits, at most eight; none if it is not that.
+#[inline]
+pub(super) fn short_digits(word: u64, length: u32) -> Option<i64> {
+    // Behind as many zeros as there are characters missing.
+    let (digits, others) = split(word);
+    let missing = 64 - 8 * length;
+    let is_number = others << missing == 0 && (digits & 0xff != 0 || length == 1);
+    is_number.then(|| together(digits << missing).cast_signed())
+}
+
+/// A number of which all characters are known, at most eight.
+#[derive(Clone, Copy)]
+pub(super) struct ShortNumber {
+    negative: bool,
+    /// What stands behind the sign.
+    digits: u64,
+    bits: u32,
+    /// How many bits stand before the point; none: it is an int.
+    point: Option<u32>,
+}
+
+impl ShortNumber {
+    /// None if the first `length` characters are no number, or one with an exponent.
+    #[inline]
+    pub(super) fn read(word: u64, length: u32) -> Option<Self> {
+        let negative = word & 0xff == u64::from(b'-');
+        let sign_bits = 8 * u32::from(negative);
+        let bits = 8 * length - sign_bits;
+        if bits == 0 {
+            return None;
+        }
+        let (digits, others) = split(word >> sign_bits);
+        let others = others & (u64::MAX >> (64 - bits));
+        let starts_with_zero = digits.trailing_zeros() >= 8;
+        let number = |point| Self {
+            negative,
+            digits,
+            bits,
+            point,
+        };
+        if others == 0 {
+            return (!starts_with_zero || bits == 8).then_some(number(None));
+        }
+        let point = others.trailing_zeros() & !7;
+        let is_point = others.is_power_of_two() && digits >> point & 0xff == u64::from(b'.' ^ b'0');
+        let has_digits = point >= 8 && point + 8 < bits && (!starts_with_zero || point == 8);
+        (is_point && has_digits).then_some(number(Some(point)))
+    }
+
+    /// As a slot holds it.
+    #[inline]
+    pub(super) fn value(self) -> (Kind, u64) {
+        let Some(point) = self.point else {
+            let size = together(self.digits << (64 - self.bits)).cast_signed();
+            let number = if self.negative { -size } else { size };
+            return (Kind::Int, number.cast_unsigned());
+        };
+        // Without the point, behind as many zeros as there are characters missing.
+        let before = (1 << point) - 1;
+        let digits = (self.digits & before) | (self.digits >> 8 & !before);
+        let mantissa = together(digits << (72 - self.bits));
+        let places = (self.bits - point) / 8 - 1;
+        #[allow(clippy::cast_precision_loss)] // at most seven digits
+        let size = mantissa.cast_signed() as f64 / POWERS[(places & 7) as usize];
+        let sign = u64::from(self.negative) << 63;
+        (Kind::Float, size.to_bits() | sign)
+    }
+}
+
 impl Parser<'_> {
     /// A number, read in two loads if it has at most seven digits before the point and seven behind it.
     #[inline]

@@ -1,7 +1,9 @@
 //! Raw records as the scanner reads them: each with zeros behind it, so that nothing has to look for the end.
 
+use std::ops::Range;
+
 /// How many zeros follow a record: a whole word can be loaded wherever a byte can stand.
-pub(super) const PADDING: usize = 8;
+pub const PADDING: usize = 8;
 /// No record is that long.
 const TOMBSTONE: usize = usize::MAX;
 
@@ -35,6 +37,20 @@ impl<'a> Padded<'a> {
     #[inline]
     pub(super) fn padded(self) -> &'a [u8] {
         self.bytes
+    }
+
+    /// The eight bytes from here on; zero far behind the end.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // records are shorter, and knowing so spares the check for an overflow
+    pub(super) fn word(self, at: usize) -> u64 {
+        let at = at as u32 as usize;
+        let eight = self.bytes.get(at..at + 8).and_then(|bytes| bytes.first_chunk());
+        eight.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+
+    #[cold]
+    pub(super) fn is_utf8(self) -> bool {
+        std::str::from_utf8(self.record()).is_ok()
     }
 
     /// How many bytes the record has.
@@ -91,6 +107,26 @@ impl Records {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
+    }
+
+    /// How many bytes the records from this one on take, with the zeros behind them.
+    #[must_use]
+    pub fn bytes_from(&self, index: usize) -> usize {
+        let place = self.places.get(index).filter(|(_, length)| *length != TOMBSTONE);
+        self.bytes.len() - place.map_or(0, |(begin, _)| *begin)
+    }
+
+    /// The bytes of records that follow each other and have values, with the zeros behind each.
+    ///
+    /// # Panics
+    /// If there are fewer records.
+    #[must_use]
+    pub fn run(&self, records: Range<usize>) -> &[u8] {
+        let places = &self.places[records];
+        match (places.first(), places.last()) {
+            (Some((begin, _)), Some((last, length))) => &self.bytes[*begin..last + length + PADDING],
+            _ => &[],
+        }
     }
 
     /// The value of a record; none is a tombstone.

@@ -38,6 +38,11 @@ impl Target {
         Self(Self::NOTHING.0 + 1 + field)
     }
 
+    /// Whether it is a part of the head.
+    pub(super) const fn is_part(self) -> bool {
+        self.0 < PARTS
+    }
+
     /// The number of its slot.
     #[inline]
     pub(super) const fn slot(self) -> usize {

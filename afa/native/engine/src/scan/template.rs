@@ -4,13 +4,28 @@
 //! This accepts nothing else: the bytes between the values are whole tokens, so a record with the same ones and good
 //! values in their places is read as the learnt one was.
 
+use super::capture::Capture;
+use super::frame::{Candidate, Frame, Placed};
 use super::json::{Failed, Parser};
-use super::shape::{Node, Shape, Target, first_word};
+use super::records::Padded;
+use super::shape::{Node, Part, Shape, Target, first_word};
 
 /// A record with more values is not learnt.
 const MOST_VALUES: usize = 64;
-/// The longest pause before learning again is two to this power.
-const MOST_MISSES: u32 = 7;
+/// So many records in a row may differ before the template is given up.
+const KEPT_MISSES: u32 = 3;
+/// The longest pause before learning again is two to the power of those above.
+const MOST_MISSES: u32 = KEPT_MISSES + 7;
+/// The most frames at once.
+const MOST_FRAMES: usize = 4;
+/// Frames have to pay. What a record that fits one saves, and what making one costs, in units of what it costs to find
+/// that a record does not fit one.
+const FRAME_WORTH: u32 = 2;
+const FRAME_COST: u32 = 16;
+const MOST_CREDIT: u32 = 16 * FRAME_COST;
+/// If nothing is left, so many records are read without, and then frames have another chance.
+const FRAME_PAUSE: u32 = 512;
+const NEW_CREDIT: u32 = 3 * FRAME_COST;
 
 /// A value as it was met in a full parse.
 #[derive(Clone, Copy)]
@@ -37,6 +52,9 @@ struct Step {
     target: Target,
     node: Option<u32>,
     depth: usize,
+    /// Where it stood in the last record that fitted.
+    begin: usize,
+    end: usize,
 }
 
 /// The last record that was learnt.
@@ -47,9 +65,22 @@ pub(super) struct Template {
     words: Vec<(u64, u64)>,
     /// Mappings that are wanted as such, or for what is in them.
     mappings: Vec<Target>,
-    /// Whether the bytes between the values are ASCII.
-    ascii: bool,
+    /// Whether none of these is where a part of the head should be.
+    has_plain_mappings: bool,
+    /// The union of all bytes between the values.
+    union: u64,
     ready: bool,
+    /// Whether the last record was not read with the template, and something else has been captured.
+    is_stale: bool,
+    /// Widths that records had.
+    frames: Vec<Frame>,
+    next_frame: usize,
+    /// The one that the last record fitted.
+    last_frame: usize,
+    /// What may be spent on frames.
+    credit: u32,
+    /// How many records were read without.
+    unframed: u32,
     misses: u32,
     pause: u32,
     pub(super) traced: Vec<Traced>,
@@ -61,23 +92,71 @@ impl Template {
         self.ready
     }
 
-    pub(super) fn hit(&mut self) {
-        self.misses = 0;
+    /// Records that have the key of this one, which was read by a frame, may be read by `read_alike`.
+    #[inline]
+    pub(super) fn learn_key(&mut self, record: &[u8]) {
+        if let Some(frame) = self.frames.get_mut(self.last_frame) {
+            frame.learn_key(record);
+        }
     }
 
-    /// The template did not fit: a single odd record costs little, and a source without a common shape is left alone.
+    /// The template did not fit: a few odd records cost little, and a source without a common shape is left alone.
     #[cold]
-    pub(super) fn miss(&mut self) {
-        self.ready = false;
+    fn miss(&mut self) {
         self.misses = MOST_MISSES.min(self.misses + 1);
-        self.pause = (1 << self.misses) - 2;
+        if self.misses > KEPT_MISSES {
+            self.ready = false;
+            self.pause = (1 << (self.misses - KEPT_MISSES)) - 2;
+        }
+    }
+
+    /// A record fits a frame, but none before it.
+    #[inline]
+    fn earn(&mut self, frame: usize) {
+        let tries = u32::try_from(frame).unwrap_or(u32::MAX);
+        self.credit = MOST_CREDIT.min(self.credit + FRAME_WORTH).saturating_sub(tries);
+    }
+
+    /// A record fits the template, but no frame: perhaps another one is made.
+    #[inline]
+    fn without_frame(&mut self, record: &[u8]) {
+        if self.credit >= FRAME_COST {
+            self.credit -= FRAME_COST;
+            self.make_frame(record);
+        } else if self.credit > 0 {
+            self.credit -= 1;
+        } else {
+            self.unframed += 1;
+            if self.unframed == FRAME_PAUSE {
+                (self.unframed, self.credit) = (0, NEW_CREDIT);
+            }
+        }
+    }
+
+    #[cold]
+    fn make_frame(&mut self, record: &[u8]) {
+        let placed = self.steps.iter().map(|step| Placed {
+            begin: step.begin,
+            end: step.end,
+            target: step.target,
+        });
+        let Some(frame) = Frame::of(record, placed) else {
+            return;
+        };
+        if self.frames.len() < MOST_FRAMES {
+            self.frames.push(frame);
+        } else {
+            self.frames[self.next_frame] = frame;
+            self.next_frame = (self.next_frame + 1) % MOST_FRAMES;
+        }
     }
 
     /// Whether the next full parse shall be traced.
     pub(super) fn begin_learning(&mut self) -> bool {
         self.traced.clear();
         self.entered.clear();
-        let learns = self.pause == 0;
+        self.is_stale = true;
+        let learns = !self.ready && self.pause == 0;
         self.pause = self.pause.saturating_sub(1);
         learns
     }
@@ -91,7 +170,7 @@ impl Template {
         }
         self.steps.clear();
         self.words.clear();
-        self.ascii = true;
+        self.union = 0;
         let mut after = 0;
         for index in 0..self.traced.len() {
             let traced = self.traced[index];
@@ -103,16 +182,25 @@ impl Template {
                     .map_or(Target::NOTHING, |node| shape.nodes[node as usize].target),
                 node: traced.node,
                 depth: traced.depth,
+                begin: traced.begin,
+                end: traced.end,
             });
             after = traced.end;
         }
         self.tail = self.literal(&bytes[after..end]);
         std::mem::swap(&mut self.mappings, &mut self.entered);
-        self.ready = true;
+        let is_plain = |target: &Target| !target.is_part() || *target == Target::part(Part::Data);
+        self.has_plain_mappings = self.mappings.iter().all(is_plain);
+        (self.ready, self.is_stale) = (true, false);
+        self.frames.clear();
+        (self.next_frame, self.credit) = (0, MOST_CREDIT);
+        self.make_frame(&bytes[..end]);
     }
 
     fn literal(&mut self, bytes: &[u8]) -> Literal {
-        self.ascii &= bytes.is_ascii();
+        self.union = bytes
+            .chunks(8)
+            .fold(self.union, |union, bytes| union | first_word(bytes));
         let begin = self.words.len();
         let (first, rest) = bytes.split_at(bytes.len().min(8));
         self.words.extend(rest.chunks(8).map(masked));
@@ -132,34 +220,92 @@ fn masked(bytes: &[u8]) -> (u64, u64) {
     (first_word(bytes), u64::from_le_bytes(mask))
 }
 
+/// How a record was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Read {
+    /// By a frame in which nothing of a head stands but the key as a text and the time.
+    Plain,
+    /// In any other way.
+    Full,
+}
+
+impl Template {
+    /// Reads a record that fits the template; if it does not, what has been captured means nothing.
+    #[inline]
+    pub(super) fn read(&mut self, record: Padded<'_>, shape: &Shape, capture: &mut Capture) -> Option<Read> {
+        if self.is_stale {
+            capture.clear();
+            self.is_stale = false;
+        }
+        if let Some(frame) = self.fitting(record, shape, capture) {
+            self.store_mappings(capture);
+            self.misses = 0;
+            self.earn(frame);
+            self.last_frame = frame;
+            let is_plain = self.frames[frame].is_plain() && self.has_plain_mappings;
+            return Some(if is_plain { Read::Plain } else { Read::Full });
+        }
+        if Parser::new(record, shape, capture).follow(self, shape) {
+            self.store_mappings(capture);
+            self.misses = 0;
+            self.without_frame(record.record());
+            return Some(Read::Full);
+        }
+        self.miss();
+        None
+    }
+
+    /// The frame that a record fits.
+    #[inline]
+    fn fitting(&self, record: Padded<'_>, shape: &Shape, capture: &mut Capture) -> Option<usize> {
+        if self.credit == 0 {
+            return None;
+        }
+        let union = self.union;
+        let fits = |frame: &Frame| Candidate::new(record, shape, capture, union).fits(frame);
+        self.frames.iter().position(fits)
+    }
+
+    /// Reads a record that fits the frame of the last one and has the key that the frame knows.
+    #[inline]
+    pub(super) fn read_alike(&self, record: Padded<'_>, shape: &Shape, capture: &mut Capture) -> bool {
+        let frame = self.frames.get(self.last_frame);
+        frame.is_some_and(|frame| Candidate::new(record, shape, capture, self.union).fits_with_key(frame))
+    }
+
+    #[inline]
+    fn store_mappings(&self, capture: &mut Capture) {
+        for mapping in &self.mappings {
+            capture.store_mapping(*mapping);
+        }
+    }
+}
+
 impl Parser<'_> {
-    /// Reads a record that fits the template; if it says no, what has been captured means nothing.
-    pub(super) fn follow(&mut self, template: &Template, shape: &Shape) -> bool {
-        let mut at = 0;
-        for step in &template.steps {
-            if !self.matches(template, step.before, at) {
+    /// Value by value, each of any width.
+    fn follow(&mut self, template: &mut Template, shape: &Shape) -> bool {
+        self.union = template.union;
+        let (mut at, words) = (0, &template.words);
+        for step in &mut template.steps {
+            if !self.matches(words, step.before, at) {
                 return false;
             }
             at += step.before.length;
+            step.begin = at;
             let Ok(after) = self.value_in_place(at, step, shape) else {
                 return false;
             };
+            step.end = after;
             at = after;
         }
-        if at + template.tail.length != self.end() || !self.matches(template, template.tail, at) {
+        if at + template.tail.length != self.end() || !self.matches(words, template.tail, at) {
             return false;
-        }
-        for mapping in &template.mappings {
-            self.capture.store_mapping(*mapping);
-        }
-        if !template.ascii {
-            self.union = u64::MAX;
         }
         self.check_characters().is_ok()
     }
 
     #[inline]
-    fn matches(&self, template: &Template, literal: Literal, at: usize) -> bool {
+    fn matches(&self, words: &[(u64, u64)], literal: Literal, at: usize) -> bool {
         let (word, mask) = literal.first;
         if self.word(at) & mask != word {
             return false;
@@ -167,7 +313,7 @@ impl Parser<'_> {
         if literal.length <= 8 {
             return true;
         }
-        let words = template.words.get(literal.begin..literal.end).unwrap_or_default();
+        let words = words.get(literal.begin..literal.end).unwrap_or_default();
         let mut at = at + 8;
         for (word, mask) in words {
             if self.word(at) & mask != *word {

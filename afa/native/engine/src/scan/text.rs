@@ -16,6 +16,12 @@ pub(super) fn specials(word: u64) -> u64 {
     (quotes | backslashes | controls) & HIGHS
 }
 
+/// Whether one of these bytes is not ASCII.
+#[inline]
+pub(super) fn has_high_bits(word: u64) -> bool {
+    word & HIGHS != 0
+}
+
 impl Parser<'_> {
     /// Where the characters that stand for themselves end.
     #[inline]

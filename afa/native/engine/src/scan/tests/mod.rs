@@ -3,6 +3,7 @@
 mod against_json;
 mod against_msgpack;
 mod examples;
+mod frames;
 mod generated;
 
 use std::sync::Arc;
