@@ -34,6 +34,7 @@ pub mod known_texts;
 pub mod late;
 pub mod limits;
 pub mod linear;
+mod linear_words;
 pub mod live_arcs;
 pub mod matcher;
 pub mod msgpack;

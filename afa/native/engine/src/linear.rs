@@ -7,8 +7,8 @@
 use crate::chunk::Chunk;
 use crate::found::Found;
 use crate::key::Key;
+use crate::linear_words::{Hits, Words};
 use crate::matcher::{Matcher, expiry};
-use crate::program::Program;
 use crate::rows::parts;
 
 /// Consecutive rows of one chunk among the rows that are looked at.
@@ -29,6 +29,13 @@ pub struct LinearScratch {
     columns: Vec<(u64, Vec<u64>)>,
     steps: Vec<Vec<u64>>,
     stamp: u64,
+    /// The number of patterns, and the most states of one.
+    longest_chain: (usize, usize),
+    /// What several patterns look for.
+    pub(crate) words: Words,
+    hits: Hits,
+    times: Vec<i64>,
+    triggers: Vec<u64>,
 }
 
 impl LinearScratch {
@@ -102,28 +109,108 @@ fn shifted(bits: &[u64], index: usize, distance: usize) -> u64 {
 impl Matcher<'_> {
     /// What linear patterns find at events that come after all that the key has, in order.
     pub(crate) fn append_linear(&mut self, key: &mut Key, rows: &[u32], first_record: Option<u32>) {
-        let longest = self
-            .linear
-            .iter()
-            .map(|pattern| self.programs[*pattern].chain.len() - 1)
-            .max();
         let mut scratch = std::mem::take(self.scratch);
         scratch.rows.clear();
-        key.spine.rows_before(None, longest.unwrap_or(1) - 1, &mut scratch.rows);
+        let longest = self.longest_chain(&mut scratch);
+        key.spine.rows_before(None, longest - 2, &mut scratch.rows);
         let past = scratch.rows.len();
         scratch.rows.extend_from_slice(rows);
         scratch.begin();
         let before = self.findings.list.len();
-        for index in 0..self.linear.len() {
-            let pattern = self.linear[index];
-            self.find_linear(&mut scratch, pattern, past, first_record);
+        let mut is_in_order = true;
+        if let [pattern] = self.linear {
+            self.find_linear(&mut scratch, *pattern, past, first_record);
+        } else {
+            is_in_order = self.find_words(&mut scratch, past, first_record);
         }
         *self.scratch = scratch;
         if !key.carried.is_empty() {
             self.step_carried(key, rows, first_record);
+            is_in_order = false;
         }
-        if self.linear.len() > 1 {
-            self.findings.list[before..].sort_by_key(|found| found.record);
+        if !is_in_order {
+            self.findings.list[before..].sort_by_key(|found| (found.record, found.pattern));
+        }
+    }
+
+    /// The most states of a linear pattern, which are two at least.
+    fn longest_chain(&self, scratch: &mut LinearScratch) -> usize {
+        // A pattern does not change while it is linear.
+        if scratch.longest_chain.0 != self.linear.len() {
+            let chains = self.linear.iter().map(|pattern| self.programs[*pattern].chain.len());
+            scratch.longest_chain = (self.linear.len(), chains.max().unwrap_or(2));
+        }
+        scratch.longest_chain.1
+    }
+
+    /// What several patterns find; true if in order.
+    fn find_words(&mut self, scratch: &mut LinearScratch, past: usize, first_record: Option<u32>) -> bool {
+        let mut words = std::mem::take(&mut scratch.words);
+        self.gather_times(scratch);
+        let (first, last) = (scratch.times[0], scratch.times[scratch.times.len() - 1]);
+        words.ready(self.programs, self.linear, self.shared.arcs_version, first, last);
+        let count = scratch.rows.len().div_ceil(64);
+        for column in &words.columns {
+            self.ready_column(scratch, *column, count);
+        }
+        words.begin();
+        for index in 0..count {
+            let columns = words.columns.iter();
+            scratch.triggers.clear();
+            scratch
+                .triggers
+                .extend(columns.map(|column| scratch.columns[*column as usize].1[index]));
+            let old = past.saturating_sub(index * 64);
+            let mask = if old < 64 { !0 << old } else { 0 };
+            words.take(&scratch.triggers, mask, &mut scratch.hits);
+            self.note_hits(scratch, &words, index * 64, past, first_record);
+        }
+        let is_in_order = words.changing.is_empty();
+        for pattern in &words.changing {
+            self.find_linear(scratch, *pattern, past, first_record);
+        }
+        scratch.words = words;
+        is_in_order
+    }
+
+    fn gather_times(&self, scratch: &mut LinearScratch) {
+        scratch.times.clear();
+        for piece in &scratch.pieces {
+            let times = self.rows.chunk(piece.chunk).times();
+            scratch
+                .times
+                .extend_from_slice(&times[piece.offset..piece.offset + piece.length]);
+        }
+    }
+
+    /// Notes what ends at 64 events from one on.
+    fn note_hits(
+        &mut self,
+        scratch: &LinearScratch,
+        words: &Words,
+        from: usize,
+        past: usize,
+        first_record: Option<u32>,
+    ) {
+        let (rows, times) = (&scratch.rows, &scratch.times);
+        for position in from.max(past)..rows.len().min(from + 64) {
+            #[allow(clippy::cast_possible_truncation)] // a batch has far fewer records
+            let record = first_record.map_or(self.findings.record, |first| first + (position - past) as u32);
+            let (end, end_ts) = (rows[position], times[position]);
+            let hits = scratch.hits.at(position - from).iter();
+            self.findings.list.extend(hits.filter_map(|hit| {
+                let ending = &words.endings[*hit as usize];
+                let begin = position + 1 - ending.steps;
+                let is_open = end_ts < times[begin].saturating_add(ending.window);
+                is_open.then_some(Found {
+                    record,
+                    retracts: false,
+                    pattern: ending.pattern,
+                    start: rows[begin],
+                    end,
+                    configuration: ending.configuration,
+                })
+            }));
         }
     }
 
@@ -262,21 +349,5 @@ impl Matcher<'_> {
                 }
             }
         }
-    }
-}
-
-impl Program {
-    /// The only final configuration of a linear pattern.
-    fn last_configuration(&mut self) -> u32 {
-        if let Some(known) = self.last_configuration {
-            return known;
-        }
-        let state = *self.chain.last().expect("a linear pattern");
-        let number = self.sets.configuration_number(crate::configuration::Configuration {
-            state,
-            registers: std::sync::Arc::new([]),
-        });
-        self.last_configuration = Some(number);
-        number
     }
 }

@@ -69,6 +69,7 @@ impl Engine {
             program.sweep(marks, found.map(|found| found.configuration));
         }
         self.telling.forget_outcomes();
+        self.scratch.words.forget();
         let left: usize = self.programs.iter().map(|program| program.sets.len()).sum();
         self.sets_after_sweep = left.max(4096);
         self.set_bytes_after_sweep = self.programs.iter().map(|program| program.sets.bytes()).sum();

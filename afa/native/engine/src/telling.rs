@@ -27,23 +27,70 @@ pub fn faces(programs: &[Program]) -> Arc<Patterns> {
 /// What of a table is known already.
 #[derive(Debug, Default)]
 pub struct Telling {
-    outcomes: HashMap<(usize, u32), u32, FixedState>,
-    last_outcome: Option<((usize, u32), u32)>,
+    /// By pattern and configuration.
+    outcomes: Vec<Vec<KnownOutcome>>,
+    /// Older marks of outcomes do not count.
+    mark: u32,
     keys: HashMap<Arc<str>, u32, FixedState>,
     last_key: Option<(Arc<str>, u32)>,
+    /// By pattern.
+    manners: Vec<Manner>,
+}
+
+/// The place of an outcome in the table.
+#[derive(Clone, Copy, Debug)]
+struct KnownOutcome {
+    mark: u32,
+    place: u32,
+}
+
+/// How matches of a pattern are told.
+#[derive(Clone, Copy, Debug)]
+struct Manner {
+    /// They live so long, if there is a window in time.
+    length: Option<i64>,
+    /// Whether inserts wait until they are final.
+    holds: bool,
 }
 
 impl Telling {
-    /// A new table begins, or numbers of configurations mean something else now.
+    /// A new table begins.
     pub fn forget(&mut self) {
-        *self = Self::default();
+        self.mark = self.mark.wrapping_add(1);
+        if self.mark == 0 {
+            self.outcomes.clear();
+        }
+        self.keys.clear();
+        self.last_key = None;
     }
 
     /// Numbers of configurations mean something else now.
     pub fn forget_outcomes(&mut self) {
         self.outcomes.clear();
-        self.last_outcome = None;
     }
+
+    fn known_outcome(&mut self, pattern: usize, configuration: u32) -> &mut KnownOutcome {
+        if self.outcomes.len() <= pattern {
+            self.outcomes.resize_with(pattern + 1, Vec::new);
+        }
+        let (outcomes, place) = (&mut self.outcomes[pattern], configuration as usize);
+        if outcomes.len() <= place {
+            let unknown = KnownOutcome {
+                mark: self.mark.wrapping_sub(1),
+                place: 0,
+            };
+            outcomes.resize(place + 1, unknown);
+        }
+        &mut outcomes[place]
+    }
+}
+
+/// An event at which matches begin or end.
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    row: u32,
+    ts: i64,
+    id: IdSlot,
 }
 
 /// A match that is held back until it is final.
@@ -66,16 +113,50 @@ impl Engine {
         let from = self.table.rows.len();
         let list = std::mem::take(&mut self.findings.list);
         let name = self.key_index(&key.name);
+        self.ready_manners();
+        self.table.rows.reserve(list.len());
+        let (mut first, mut last) = (self.edge(list[0].start), self.edge(list[0].end));
         for found in &list {
-            if self.programs[found.pattern].hold {
-                self.tell_or_hold(key, name, found);
-            } else {
-                self.tell_one(key, name, found);
+            // Matches of several patterns often have the same events.
+            if found.start != first.row {
+                first = self.edge(found.start);
+            }
+            if found.end != last.row {
+                last = self.edge(found.end);
+            }
+            self.tell_one(key, name, found, first, last);
+            if self.telling.manners[found.pattern].holds {
+                self.hold(key, found);
             }
         }
         self.findings.list = list;
         self.findings.list.clear();
-        self.order_from(from);
+        let order = |row: &ChangeRow| (row.record, row.kind, row.start, row.end);
+        let rows = &mut self.table.rows[from..];
+        if !rows.is_sorted_by_key(order) {
+            rows.sort_by_key(order);
+        }
+    }
+
+    fn ready_manners(&mut self) {
+        if self.telling.manners.len() != self.programs.len() {
+            let manner = |program: &Program| Manner {
+                length: match program.window {
+                    Window::Time(length) => Some(length),
+                    _ => None,
+                },
+                holds: program.hold,
+            };
+            self.telling.manners = self.programs.iter().map(manner).collect();
+        }
+    }
+
+    fn edge(&mut self, row: u32) -> Edge {
+        Edge {
+            row,
+            ts: self.rows.ts(row),
+            id: self.id_slot(row),
+        }
     }
 
     fn key_index(&mut self, name: &Arc<str>) -> u32 {
@@ -93,25 +174,22 @@ impl Engine {
         index
     }
 
+    #[inline]
     fn outcome_index(&mut self, pattern: usize, configuration: u32) -> u32 {
-        let wanted = (pattern, configuration);
-        if let Some((known, index)) = self.telling.last_outcome
-            && known == wanted
-        {
-            return index;
-        }
-        let (outcomes, program) = (&mut self.table.outcomes, &self.programs[pattern]);
-        let index = *self.telling.outcomes.entry(wanted).or_insert_with(|| {
+        let mark = self.telling.mark;
+        let known = self.telling.known_outcome(pattern, configuration);
+        if known.mark != mark {
+            let program = &self.programs[pattern];
             let configuration = program.sets.configuration(configuration);
-            outcomes.push(Outcome {
+            self.table.outcomes.push(Outcome {
                 pattern: index_of(pattern),
                 state: program.state_name(configuration.state).clone(),
                 registers: configuration.registers.clone(),
             });
-            index_of(outcomes.len() - 1)
-        });
-        self.telling.last_outcome = Some((wanted, index));
-        index
+            let place = index_of(self.table.outcomes.len() - 1);
+            *known = KnownOutcome { mark, place };
+        }
+        known.place
     }
 
     fn id_slot(&mut self, row: u32) -> IdSlot {
@@ -124,14 +202,10 @@ impl Engine {
         self.table.push_text(&id.text())
     }
 
-    fn tell_one(&mut self, key: &Key, name: u32, found: &Found) {
+    #[inline]
+    fn tell_one(&mut self, key: &Key, name: u32, found: &Found, first: Edge, last: Edge) {
         let outcome = self.outcome_index(found.pattern, found.configuration);
-        let (start, end) = (self.rows.ts(found.start), self.rows.ts(found.end));
-        let until = match self.programs[found.pattern].window {
-            Window::Time(length) => Some(start.saturating_add(length)),
-            _ => None,
-        };
-        let (first, last) = (self.id_slot(found.start), self.id_slot(found.end));
+        let length = self.telling.manners[found.pattern].length;
         self.table.rows.push(ChangeRow {
             kind: if found.retracts {
                 ChangeKind::Retract
@@ -139,22 +213,21 @@ impl Engine {
                 ChangeKind::Insert
             },
             degraded: key.degraded,
-            has_until: until.is_some(),
+            has_until: length.is_some(),
             pattern: index_of(found.pattern),
             key: name,
             outcome,
             record: found.record,
-            start,
-            end,
-            until: until.unwrap_or(0),
-            first,
-            last,
+            start: first.ts,
+            end: last.ts,
+            until: length.map_or(0, |length| first.ts.saturating_add(length)),
+            first: first.id,
+            last: last.id,
         });
     }
 
-    /// Inserts that are not final yet wait; a retraction of one that waits says nothing.
-    fn tell_or_hold(&mut self, key: &Key, name: u32, found: &Found) {
-        self.tell_one(key, name, found);
+    /// Of what was told last: an insert that is not final yet waits; a retraction of one that waits says nothing.
+    fn hold(&mut self, key: &Key, found: &Found) {
         let row = self.table.rows[self.table.rows.len() - 1];
         let domain = &mut self.domains[key.domain];
         let identity = (row.end, self.table.match_id(&row));
@@ -189,6 +262,9 @@ impl Engine {
             return;
         };
         for pattern in 0..self.programs.len() {
+            if self.domains[domain].held[pattern].is_empty() {
+                continue;
+            }
             let later = self.domains[domain].held[pattern].split_off(&(bound, [0; 16]));
             let now = std::mem::replace(&mut self.domains[domain].held[pattern], later);
             for held in now.into_values() {

@@ -1,0 +1,231 @@
+//! What linear patterns look for, as one tree: what several of them begin with is looked at once for all.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+
+use crate::configuration::Configuration;
+use crate::pattern::Window;
+use crate::program::Program;
+
+/// The empty word, with which every other begins.
+const ROOT: u32 = 0;
+
+/// A step behind others.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    /// The steps before it; they stand before it in the tree.
+    before: u32,
+    /// Its column, as a place in [`Words::columns`].
+    column: u32,
+}
+
+/// Where a pattern ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ending {
+    pub(crate) pattern: usize,
+    /// The node of its last step.
+    last: u32,
+    pub(crate) steps: usize,
+    /// The length of the window.
+    pub(crate) window: i64,
+    pub(crate) configuration: u32,
+}
+
+/// The matches that end within 64 events, as places of endings, event by event.
+#[derive(Debug)]
+pub(crate) struct Hits {
+    endings: Vec<u32>,
+    /// By event: where its matches begin.
+    begins: [u32; 65],
+}
+
+impl Default for Hits {
+    fn default() -> Self {
+        Self {
+            endings: Vec::new(),
+            begins: [0; 65],
+        }
+    }
+}
+
+impl Hits {
+    /// Those of an event.
+    pub(crate) fn at(&self, event: usize) -> &[u32] {
+        &self.endings[self.begins[event] as usize..self.begins[event + 1] as usize]
+    }
+
+    /// Sorts what was found by event; what comes first stays first.
+    fn sort(&mut self, found: &[(u32, u64)]) {
+        self.begins = [0; 65];
+        for (_, ends) in found {
+            each_bit(*ends, |event| self.begins[event + 1] += 1);
+        }
+        for event in 0..64 {
+            self.begins[event + 1] += self.begins[event];
+        }
+        let mut next = self.begins;
+        self.endings.resize(self.begins[64] as usize, 0);
+        for (ending, ends) in found {
+            each_bit(*ends, |event| {
+                self.endings[next[event] as usize] = *ending;
+                next[event] += 1;
+            });
+        }
+    }
+}
+
+#[inline]
+fn each_bit(mut bits: u64, mut act: impl FnMut(usize)) {
+    while bits != 0 {
+        act(bits.trailing_zeros() as usize);
+        bits &= bits - 1;
+    }
+}
+
+/// The tree, as long as the same arcs are alive.
+#[derive(Debug, Default)]
+pub(crate) struct Words {
+    /// The distinct columns.
+    pub(crate) columns: Vec<u32>,
+    /// The longest first, then by pattern: of matches with one end event, this is the order of start events.
+    pub(crate) endings: Vec<Ending>,
+    /// Patterns with arcs that come or go between the events.
+    pub(crate) changing: Vec<usize>,
+    nodes: Vec<Node>,
+    /// What it was made for: the version of all arcs, and how many patterns.
+    made_for: Option<(u64, usize)>,
+    /// In this stretch of time.
+    from: i64,
+    until: i64,
+    /// By node: which of 64 events end its steps, and which of the 64 before them did.
+    ends: Vec<u64>,
+    ends_before: Vec<u64>,
+    /// Endings with any end among 64 events, and which.
+    found: Vec<(u32, u64)>,
+}
+
+impl Words {
+    /// Arcs have changed, or numbers of configurations mean something else now.
+    pub(crate) fn forget(&mut self) {
+        self.made_for = None;
+    }
+
+    /// Sees to it that the tree is that of these patterns for events from one time to another.
+    pub(crate) fn ready(&mut self, programs: &mut [Program], linear: &[usize], version: u64, first: i64, last: i64) {
+        let is_known = self.made_for == Some((version, linear.len())) && self.changing.is_empty();
+        if is_known && self.from <= first && last <= self.until {
+            return;
+        }
+        self.made_for = Some((version, linear.len()));
+        self.grow(programs, linear, first, last);
+        let nodes = self.nodes.len();
+        self.ends.resize(nodes, 0);
+        self.ends_before.resize(nodes, 0);
+        self.found.resize(self.endings.len(), (0, 0));
+    }
+
+    fn grow(&mut self, programs: &mut [Program], linear: &[usize], first: i64, last: i64) {
+        (self.from, self.until) = (first, i64::MAX);
+        self.columns.clear();
+        self.endings.clear();
+        self.changing.clear();
+        self.nodes.clear();
+        self.nodes.push(Node { before: 0, column: 0 });
+        let mut known: HashMap<(u32, u32), u32, FixedState> = HashMap::default();
+        for pattern in linear {
+            let program = &mut programs[*pattern];
+            let until = program.alive_until(first);
+            if until < last {
+                self.changing.push(*pattern);
+                continue;
+            }
+            self.until = self.until.min(until);
+            let alive = program.alive(program.alive_at(first));
+            let Window::Time(window) = program.window else {
+                continue;
+            };
+            if alive.bodies.is_empty() {
+                continue;
+            }
+            let (nodes, columns) = (&mut self.nodes, &mut self.columns);
+            let mut last = ROOT;
+            for column in &alive.columns {
+                last = *known.entry((last, *column)).or_insert_with(|| {
+                    nodes.push(Node {
+                        before: last,
+                        column: place_of(columns, *column),
+                    });
+                    index(nodes.len() - 1)
+                });
+            }
+            self.endings.push(Ending {
+                pattern: *pattern,
+                last,
+                steps: alive.columns.len(),
+                window,
+                configuration: program.last_configuration(),
+            });
+        }
+        self.endings.sort_by_key(|ending| Reverse(ending.steps));
+    }
+
+    /// What comes next has nothing before it.
+    pub(crate) fn begin(&mut self) {
+        self.ends_before.fill(0);
+        self.ends.fill(0);
+        // Whatever comes may be the first step.
+        self.ends_before[ROOT as usize] = !0;
+        self.ends[ROOT as usize] = !0;
+    }
+
+    /// Takes the next 64 events, which take the steps of columns as `triggers` says, and puts into `hits` what ends at
+    /// those of the mask.
+    pub(crate) fn take(&mut self, triggers: &[u64], mask: u64, hits: &mut Hits) {
+        std::mem::swap(&mut self.ends, &mut self.ends_before);
+        for (place, node) in self.nodes.iter().enumerate().skip(1) {
+            let before = node.before as usize;
+            let shifted = self.ends[before] << 1 | self.ends_before[before] >> 63;
+            self.ends[place] = shifted & triggers[node.column as usize];
+        }
+        let mut count = 0;
+        for (place, ending) in self.endings.iter().enumerate() {
+            let ends = self.ends[ending.last as usize] & mask;
+            // Always written, because it cannot be foreseen which patterns end here.
+            self.found[count] = (index(place), ends);
+            count += usize::from(ends != 0);
+        }
+        hits.sort(&self.found[..count]);
+    }
+}
+
+/// Where a column stands among others, at their end if it is new.
+fn place_of(columns: &mut Vec<u32>, column: u32) -> u32 {
+    let known = columns.iter().position(|known| *known == column);
+    index(known.unwrap_or_else(|| {
+        columns.push(column);
+        columns.len() - 1
+    }))
+}
+
+impl Program {
+    /// The only final configuration of a linear pattern.
+    pub(crate) fn last_configuration(&mut self) -> u32 {
+        if let Some(known) = self.last_configuration {
+            return known;
+        }
+        let state = *self.chain.last().expect("a linear pattern");
+        let number = self.sets.configuration_number(Configuration {
+            state,
+            registers: std::sync::Arc::new([]),
+        });
+        self.last_configuration = Some(number);
+        number
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // limited by max_program_arcs
+fn index(place: usize) -> u32 {
+    place as u32
+}
