@@ -165,13 +165,6 @@ impl Engine {
         engine
     }
 
-    /// What was said since the last time.
-    pub fn take_changes(&mut self) -> ChangeTable {
-        self.telling.forget();
-        let empty = ChangeTable::new(self.table.patterns.clone());
-        std::mem::replace(&mut self.table, empty)
-    }
-
     /// The names of the keys that have state, in order.
     pub fn key_names(&mut self) -> Vec<String> {
         self.clean_all();

@@ -54,8 +54,9 @@ pub fn write_position(out: &mut Vec<u8>, number: u64) {
     Positions::default().write(out, number);
 }
 
-/// Writes positions as ids, fast if they follow each other: the upper eight digits are kept.
+/// Writes positions as ids, fast if they follow each other or repeat: the last digits are kept.
 pub struct Positions {
+    last: u64,
     upper: u64,
     digits: [u8; 12],
 }
@@ -63,6 +64,7 @@ pub struct Positions {
 impl Default for Positions {
     fn default() -> Self {
         Self {
+            last: 0,
             upper: 0,
             digits: [b'0'; 12],
         }
@@ -73,10 +75,14 @@ impl Positions {
     /// Writes a position: at least twelve digits.
     #[inline]
     pub fn write(&mut self, out: &mut Vec<u8>, number: u64) {
+        if number == self.last {
+            return out.extend_from_slice(&self.digits);
+        }
         let (upper, lower) = (number / 10_000, number % 10_000);
         if upper >= 100_000_000 {
             return write_digits(out, number, 12);
         }
+        self.last = number;
         if upper != self.upper {
             self.upper = upper;
             self.digits[..4].copy_from_slice(&four_digits(upper / 10_000));

@@ -38,6 +38,7 @@ mod linear_words;
 pub mod live_arcs;
 pub mod matcher;
 pub mod msgpack;
+pub mod outcomes;
 mod page_edit;
 pub mod pattern;
 pub mod predicate;

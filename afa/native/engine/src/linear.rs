@@ -7,7 +7,7 @@
 use crate::chunk::Chunk;
 use crate::found::Found;
 use crate::key::Key;
-use crate::linear_words::{Hits, Words};
+use crate::linear_words::{Asked, Hits, Words};
 use crate::matcher::{Matcher, expiry};
 use crate::rows::parts;
 
@@ -33,6 +33,7 @@ pub struct LinearScratch {
     longest_chain: (usize, usize),
     /// What several patterns look for.
     pub(crate) words: Words,
+    pub(crate) asked: Asked,
     hits: Hits,
     times: Vec<i64>,
     triggers: Vec<u64>,
@@ -196,21 +197,27 @@ impl Matcher<'_> {
         for position in from.max(past)..rows.len().min(from + 64) {
             #[allow(clippy::cast_possible_truncation)] // a batch has far fewer records
             let record = first_record.map_or(self.findings.record, |first| first + (position - past) as u32);
-            let (end, end_ts) = (rows[position], times[position]);
-            let hits = scratch.hits.at(position - from).iter();
-            self.findings.list.extend(hits.filter_map(|hit| {
-                let ending = &words.endings[*hit as usize];
-                let begin = position + 1 - ending.steps;
-                let is_open = end_ts < times[begin].saturating_add(ending.window);
-                is_open.then_some(Found {
+            let hits = scratch.hits.at(position - from);
+            let before = self.findings.list.len();
+            for hit in hits {
+                let (word, seekers) = words.word(*hit);
+                let begin = position + 1 - word.steps;
+                let (start, start_ts, end, end_ts) = (rows[begin], times[begin], rows[position], times[position]);
+                let open = seekers
+                    .iter()
+                    .filter(|seeker| end_ts < start_ts.saturating_add(seeker.window));
+                self.findings.list.extend(open.map(|seeker| Found {
                     record,
                     retracts: false,
-                    pattern: ending.pattern,
-                    start: rows[begin],
+                    pattern: seeker.pattern,
+                    start,
                     end,
-                    configuration: ending.configuration,
-                })
-            }));
+                    configuration: seeker.configuration,
+                }));
+            }
+            if hits.len() > 1 {
+                self.findings.list[before..].sort_by_key(|found| (self.rows.ts(found.start), found.pattern));
+            }
         }
     }
 

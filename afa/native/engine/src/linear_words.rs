@@ -1,11 +1,11 @@
 //! What linear patterns look for, as one tree: what several of them begin with is looked at once for all.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
 use crate::configuration::Configuration;
+use crate::engine::Engine;
 use crate::pattern::Window;
 use crate::program::Program;
 
@@ -21,30 +21,38 @@ struct Node {
     column: u32,
 }
 
-/// Where a pattern ends.
+/// A pattern that looks for a word.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ending {
+pub(crate) struct Seeker {
     pub(crate) pattern: usize,
-    /// The node of its last step.
-    last: u32,
-    pub(crate) steps: usize,
-    /// The length of the window.
+    /// The length of its window.
     pub(crate) window: i64,
     pub(crate) configuration: u32,
 }
 
-/// The matches that end within 64 events, as places of endings, event by event.
+/// A word that patterns look for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Word {
+    pub(crate) steps: usize,
+    /// The node of its last step.
+    last: u32,
+    /// Its patterns, as places in [`Words::seekers`].
+    begin: u32,
+    end: u32,
+}
+
+/// The words that end within 64 events, by number, event by event.
 #[derive(Debug)]
 pub(crate) struct Hits {
-    endings: Vec<u32>,
-    /// By event: where its matches begin.
+    words: Vec<u32>,
+    /// By event: where its words begin.
     begins: [u32; 65],
 }
 
 impl Default for Hits {
     fn default() -> Self {
         Self {
-            endings: Vec::new(),
+            words: Vec::new(),
             begins: [0; 65],
         }
     }
@@ -53,10 +61,10 @@ impl Default for Hits {
 impl Hits {
     /// Those of an event.
     pub(crate) fn at(&self, event: usize) -> &[u32] {
-        &self.endings[self.begins[event] as usize..self.begins[event + 1] as usize]
+        &self.words[self.begins[event] as usize..self.begins[event + 1] as usize]
     }
 
-    /// Sorts what was found by event; what comes first stays first.
+    /// Sorts words with their ends by event.
     fn sort(&mut self, found: &[(u32, u64)]) {
         self.begins = [0; 65];
         for (_, ends) in found {
@@ -66,10 +74,10 @@ impl Hits {
             self.begins[event + 1] += self.begins[event];
         }
         let mut next = self.begins;
-        self.endings.resize(self.begins[64] as usize, 0);
-        for (ending, ends) in found {
+        self.words.resize(self.begins[64] as usize, 0);
+        for (word, ends) in found {
             each_bit(*ends, |event| {
-                self.endings[next[event] as usize] = *ending;
+                self.words[next[event] as usize] = *word;
                 next[event] += 1;
             });
         }
@@ -89,8 +97,9 @@ fn each_bit(mut bits: u64, mut act: impl FnMut(usize)) {
 pub(crate) struct Words {
     /// The distinct columns.
     pub(crate) columns: Vec<u32>,
-    /// The longest first, then by pattern: of matches with one end event, this is the order of start events.
-    pub(crate) endings: Vec<Ending>,
+    /// By word, then by pattern.
+    seekers: Vec<Seeker>,
+    list: Vec<Word>,
     /// Patterns with arcs that come or go between the events.
     pub(crate) changing: Vec<usize>,
     nodes: Vec<Node>,
@@ -102,7 +111,7 @@ pub(crate) struct Words {
     /// By node: which of 64 events end its steps, and which of the 64 before them did.
     ends: Vec<u64>,
     ends_before: Vec<u64>,
-    /// Endings with any end among 64 events, and which.
+    /// Words that end among 64 events, and where.
     found: Vec<(u32, u64)>,
 }
 
@@ -123,17 +132,20 @@ impl Words {
         let nodes = self.nodes.len();
         self.ends.resize(nodes, 0);
         self.ends_before.resize(nodes, 0);
-        self.found.resize(self.endings.len(), (0, 0));
+        self.found.resize(self.list.len(), (0, 0));
     }
 
     fn grow(&mut self, programs: &mut [Program], linear: &[usize], first: i64, last: i64) {
         (self.from, self.until) = (first, i64::MAX);
         self.columns.clear();
-        self.endings.clear();
         self.changing.clear();
         self.nodes.clear();
-        self.nodes.push(Node { before: 0, column: 0 });
-        let mut known: HashMap<(u32, u32), u32, FixedState> = HashMap::default();
+        self.nodes.push(Node {
+            before: ROOT,
+            column: 0,
+        });
+        let mut known = HashMap::default();
+        let mut ends: Vec<(u32, usize, Seeker)> = Vec::with_capacity(linear.len());
         for pattern in linear {
             let program = &mut programs[*pattern];
             let until = program.alive_until(first);
@@ -143,32 +155,53 @@ impl Words {
             }
             self.until = self.until.min(until);
             let alive = program.alive(program.alive_at(first));
-            let Window::Time(window) = program.window else {
-                continue;
-            };
-            if alive.bodies.is_empty() {
-                continue;
+            if let Window::Time(window) = program.window
+                && !alive.bodies.is_empty()
+            {
+                let (node, steps) = (self.last_node(&alive.columns, &mut known), alive.columns.len());
+                let seeker = Seeker {
+                    pattern: *pattern,
+                    window,
+                    configuration: program.last_configuration(),
+                };
+                ends.push((node, steps, seeker));
             }
-            let (nodes, columns) = (&mut self.nodes, &mut self.columns);
-            let mut last = ROOT;
-            for column in &alive.columns {
-                last = *known.entry((last, *column)).or_insert_with(|| {
-                    nodes.push(Node {
-                        before: last,
-                        column: place_of(columns, *column),
-                    });
-                    index(nodes.len() - 1)
-                });
-            }
-            self.endings.push(Ending {
-                pattern: *pattern,
-                last,
-                steps: alive.columns.len(),
-                window,
-                configuration: program.last_configuration(),
+        }
+        ends.sort_by_key(|(node, ..)| *node);
+        self.group(&ends);
+    }
+
+    /// The node after these steps, made if there is none.
+    fn last_node(&mut self, columns: &[u32], known: &mut HashMap<(u32, u32), u32, FixedState>) -> u32 {
+        columns.iter().fold(ROOT, |before, column| {
+            *known.entry((before, *column)).or_insert_with(|| {
+                let column = place_of(&mut self.columns, *column);
+                self.nodes.push(Node { before, column });
+                index(self.nodes.len() - 1)
+            })
+        })
+    }
+
+    /// Patterns by word, from their last nodes, steps and themselves.
+    fn group(&mut self, ends: &[(u32, usize, Seeker)]) {
+        self.seekers.clear();
+        self.seekers.extend(ends.iter().map(|(.., seeker)| *seeker));
+        self.list.clear();
+        for same in ends.chunk_by(|a, b| a.0 == b.0) {
+            let begin = self.list.last().map_or(0, |word| word.end);
+            self.list.push(Word {
+                steps: same[0].1,
+                last: same[0].0,
+                begin,
+                end: begin + index(same.len()),
             });
         }
-        self.endings.sort_by_key(|ending| Reverse(ending.steps));
+    }
+
+    /// A word, and the patterns that look for it in order.
+    pub(crate) fn word(&self, number: u32) -> (Word, &[Seeker]) {
+        let word = self.list[number as usize];
+        (word, &self.seekers[word.begin as usize..word.end as usize])
     }
 
     /// What comes next has nothing before it.
@@ -190,13 +223,51 @@ impl Words {
             self.ends[place] = shifted & triggers[node.column as usize];
         }
         let mut count = 0;
-        for (place, ending) in self.endings.iter().enumerate() {
-            let ends = self.ends[ending.last as usize] & mask;
-            // Always written, because it cannot be foreseen which patterns end here.
+        for (place, word) in self.list.iter().enumerate() {
+            let ends = self.ends[word.last as usize] & mask;
+            // Always written, because it cannot be foreseen which words end here.
             self.found[count] = (index(place), ends);
             count += usize::from(ends != 0);
         }
         hits.sort(&self.found[..count]);
+    }
+}
+
+/// The predicates that linear patterns ask for, as long as the same arcs are alive.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    predicates: Vec<u32>,
+    made_for: Option<(u64, usize)>,
+    from: i64,
+    until: i64,
+}
+
+impl Engine {
+    /// Sees to it that the truths that linear patterns ask for in this stretch of time are known for all rows of a chunk.
+    pub(crate) fn prepare_linear(&mut self, chunk: usize, from: i64, to: i64) {
+        let asked = &mut self.scratch.asked;
+        let made_for = Some((self.shared.arcs_version, self.linear.len()));
+        if asked.made_for != made_for || from < asked.from || to > asked.until {
+            (asked.made_for, asked.from, asked.until) = (made_for, from, i64::MAX);
+            asked.predicates.clear();
+            for pattern in &self.linear {
+                let program = &self.programs[*pattern];
+                asked.until = asked.until.min(program.alive_until(from));
+                let predicates = &program.alive(program.alive_at(from)).predicates;
+                asked.predicates.extend(predicates);
+            }
+            asked.predicates.sort_unstable();
+            asked.predicates.dedup();
+        }
+        if to > asked.until {
+            for pattern in &self.linear {
+                self.programs[*pattern].prepare(&mut self.rows, chunk, &mut self.shared, from, to);
+            }
+            return;
+        }
+        for predicate in &asked.predicates {
+            self.rows.ready_truths(chunk, *predicate, &mut self.shared.predicates);
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 
-use crate::change_table::{ChangeKind, ChangeRow, IdSlot, Outcome, PatternFace, Patterns};
+use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, IdSlot, Outcome, PatternFace, Patterns};
 use crate::engine::Engine;
 use crate::event::{Id, IdRef};
 use crate::found::Found;
@@ -37,7 +37,7 @@ pub struct Telling {
     manners: Vec<Manner>,
 }
 
-/// The place of an outcome in the table.
+/// The place of an outcome in the table, if the mark counts.
 #[derive(Clone, Copy, Debug)]
 struct KnownOutcome {
     mark: u32,
@@ -51,39 +51,65 @@ struct Manner {
     length: Option<i64>,
     /// Whether inserts wait until they are final.
     holds: bool,
+    /// The last configuration and its outcome: most patterns have few.
+    last: (u32, KnownOutcome),
 }
 
 impl Telling {
-    /// A new table begins.
-    pub fn forget(&mut self) {
-        self.mark = self.mark.wrapping_add(1);
-        if self.mark == 0 {
-            self.outcomes.clear();
-        }
+    /// A table begins, which has the outcomes of the one before or none.
+    fn begin(&mut self, has_outcomes: bool) {
         self.keys.clear();
         self.last_key = None;
+        if has_outcomes {
+            return;
+        }
+        self.mark = self.mark.wrapping_add(1);
+        if self.mark == 0 {
+            self.forget_outcomes();
+        }
     }
 
     /// Numbers of configurations mean something else now.
     pub fn forget_outcomes(&mut self) {
         self.outcomes.clear();
+        self.manners.clear();
+    }
+
+    fn unknown_outcome(&self) -> KnownOutcome {
+        KnownOutcome {
+            mark: self.mark.wrapping_sub(1),
+            place: 0,
+        }
+    }
+
+    /// The place of an outcome that the table has.
+    #[inline]
+    fn find_outcome(&mut self, pattern: usize, configuration: u32) -> Option<u32> {
+        let mark = self.mark;
+        let (last, outcome) = self.manners[pattern].last;
+        if last == configuration && outcome.mark == mark {
+            return Some(outcome.place);
+        }
+        let known = *self.known_outcome(pattern, configuration);
+        self.manners[pattern].last = (configuration, known);
+        (known.mark == mark).then_some(known.place)
     }
 
     fn known_outcome(&mut self, pattern: usize, configuration: u32) -> &mut KnownOutcome {
         if self.outcomes.len() <= pattern {
             self.outcomes.resize_with(pattern + 1, Vec::new);
         }
+        let unknown = self.unknown_outcome();
         let (outcomes, place) = (&mut self.outcomes[pattern], configuration as usize);
         if outcomes.len() <= place {
-            let unknown = KnownOutcome {
-                mark: self.mark.wrapping_sub(1),
-                place: 0,
-            };
             outcomes.resize(place + 1, unknown);
         }
         &mut outcomes[place]
     }
 }
+
+/// With more outcomes, or several for each pattern, a new table begins without any.
+const MOST_KEPT_OUTCOMES: usize = 256;
 
 /// An event at which matches begin or end.
 #[derive(Clone, Copy, Debug)]
@@ -108,15 +134,35 @@ pub struct Held {
 }
 
 impl Engine {
+    /// What was said since the last time.
+    pub fn take_changes(&mut self) -> ChangeTable {
+        let mut empty = ChangeTable::new(self.table.patterns.clone());
+        // Registers may have other values in every table.
+        let keeps_outcomes = self.table.outcomes.len() <= MOST_KEPT_OUTCOMES.max(2 * self.programs.len());
+        if keeps_outcomes {
+            empty.outcomes = self.table.outcomes.clone();
+        }
+        self.telling.begin(keeps_outcomes);
+        std::mem::replace(&mut self.table, empty)
+    }
+
+    /// Gives back the memory of changes that were taken and are no longer needed: much new memory is slow.
+    pub fn reuse(&mut self, mut rows: Vec<ChangeRow>) {
+        if self.table.rows.capacity() < rows.capacity() && self.table.rows.is_empty() {
+            rows.clear();
+            self.table.rows = rows;
+        }
+    }
+
     /// Tells what was found in one key.
     pub(crate) fn tell(&mut self, key: &Key) {
         let from = self.table.rows.len();
-        let list = std::mem::take(&mut self.findings.list);
+        let told = std::mem::take(&mut self.findings.list);
         let name = self.key_index(&key.name);
         self.ready_manners();
-        self.table.rows.reserve(list.len());
-        let (mut first, mut last) = (self.edge(list[0].start), self.edge(list[0].end));
-        for found in &list {
+        self.table.rows.reserve(told.len());
+        let (mut first, mut last) = (self.edge(told[0].start), self.edge(told[0].end));
+        for found in &told {
             // Matches of several patterns often have the same events.
             if found.start != first.row {
                 first = self.edge(found.start);
@@ -129,7 +175,7 @@ impl Engine {
                 self.hold(key, found);
             }
         }
-        self.findings.list = list;
+        self.findings.list = told;
         self.findings.list.clear();
         let order = |row: &ChangeRow| (row.record, row.kind, row.start, row.end);
         let rows = &mut self.table.rows[from..];
@@ -140,7 +186,9 @@ impl Engine {
 
     fn ready_manners(&mut self) {
         if self.telling.manners.len() != self.programs.len() {
+            let unknown = self.telling.unknown_outcome();
             let manner = |program: &Program| Manner {
+                last: (0, unknown),
                 length: match program.window {
                     Window::Time(length) => Some(length),
                     _ => None,
@@ -176,20 +224,22 @@ impl Engine {
 
     #[inline]
     fn outcome_index(&mut self, pattern: usize, configuration: u32) -> u32 {
-        let mark = self.telling.mark;
-        let known = self.telling.known_outcome(pattern, configuration);
-        if known.mark != mark {
-            let program = &self.programs[pattern];
-            let configuration = program.sets.configuration(configuration);
-            self.table.outcomes.push(Outcome {
-                pattern: index_of(pattern),
-                state: program.state_name(configuration.state).clone(),
-                registers: configuration.registers.clone(),
-            });
-            let place = index_of(self.table.outcomes.len() - 1);
-            *known = KnownOutcome { mark, place };
-        }
-        known.place
+        let known = self.telling.find_outcome(pattern, configuration);
+        known.unwrap_or_else(|| self.new_outcome(pattern, configuration))
+    }
+
+    #[cold]
+    fn new_outcome(&mut self, pattern: usize, number: u32) -> u32 {
+        let program = &self.programs[pattern];
+        let configuration = program.sets.configuration(number);
+        self.table.outcomes.push(Outcome {
+            pattern: index_of(pattern),
+            state: program.state_name(configuration.state).clone(),
+            registers: configuration.registers.clone(),
+        });
+        let (mark, place) = (self.telling.mark, index_of(self.table.outcomes.len() - 1));
+        *self.telling.known_outcome(pattern, number) = KnownOutcome { mark, place };
+        place
     }
 
     fn id_slot(&mut self, row: u32) -> IdSlot {
