@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
-use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, Patterns, Sources, write_hex};
-use crate::json_text::Positions;
+use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, IdSlot, Patterns, Sources, write_hex};
+use crate::json_text::{POSITION_DIGITS, Positions};
 use crate::outcomes::{OutcomeTexts, Outcomes};
 
 /// How many rows are taken apart at a time: so few that they stay in the nearest cache for all columns.
@@ -238,10 +238,10 @@ impl ChangeColumns {
             put(&mut times[count..], rows, |row| row.end);
             put(&mut times[2 * count..], rows, |row| row.until);
             self.fill_bits(rows, from / 8);
-            self.first
-                .extend(rows, |row, bytes| sources.write_id(row.first, &mut first, bytes));
-            self.last
-                .extend(rows, |row, bytes| sources.write_id(row.last, &mut last, bytes));
+            for rows in rows.chunk_by(|a, b| is_match(a) == is_match(b)) {
+                self.first.extend_ids(rows, |row| row.first, sources, &mut first);
+                self.last.extend_ids(rows, |row| row.last, sources, &mut last);
+            }
         }
     }
 
@@ -251,7 +251,7 @@ impl ChangeColumns {
         for (place, rows) in rows.chunks(8).enumerate() {
             let (mut match_bits, mut until_bits) = (0, 0);
             for (bit, row) in rows.iter().enumerate() {
-                match_bits |= u8::from(row.kind != ChangeKind::Punctuation) << bit;
+                match_bits |= u8::from(is_match(row)) << bit;
                 until_bits |= u8::from(row.has_until) << bit;
             }
             (matches[from + place], untils[from + place]) = (match_bits, until_bits);
@@ -295,11 +295,32 @@ impl TextBuffer {
     /// Adds the ids of rows; a punctuation has none.
     fn extend(&mut self, rows: &[ChangeRow], mut write: impl FnMut(&ChangeRow, &mut Vec<u8>)) {
         self.offsets.extend(rows.iter().map(|row| {
-            if row.kind != ChangeKind::Punctuation {
+            if is_match(row) {
                 write(row, &mut self.bytes);
             }
             offset(self.bytes.len())
         }));
+    }
+
+    /// Adds ids of rows that are all matches or all punctuations.
+    fn extend_ids(
+        &mut self,
+        rows: &[ChangeRow],
+        slot_of: impl Fn(&ChangeRow) -> IdSlot,
+        sources: &Sources<'_>,
+        positions: &mut Positions,
+    ) {
+        if !is_match(&rows[0]) || !rows.iter().all(|row| slot_of(row).is_short_position()) {
+            return self.extend(rows, |row, bytes| sources.write_id(slot_of(row), positions, bytes));
+        }
+        let from = self.bytes.len();
+        self.bytes.resize(from + rows.len() * POSITION_DIGITS, 0);
+        let (cells, _) = self.bytes[from..].as_chunks_mut();
+        for (cell, row) in cells.iter_mut().zip(rows) {
+            positions.put(cell, slot_of(row).number());
+        }
+        let ends = (1..=rows.len()).map(|count| offset(from + count * POSITION_DIGITS));
+        self.offsets.extend(ends);
     }
 
     pub(crate) fn texts(&self) -> Texts<'_> {
@@ -308,6 +329,10 @@ impl TextBuffer {
             bytes: &self.bytes,
         }
     }
+}
+
+fn is_match(row: &ChangeRow) -> bool {
+    row.kind != ChangeKind::Punctuation
 }
 
 /// Writes a cell for each row.

@@ -12,7 +12,7 @@ use foldhash::fast::FixedState;
 
 use crate::change_arrow::{TextBuffer, Texts};
 use crate::event::Id;
-use crate::json_text::{Positions, write_int, write_position, write_text};
+use crate::json_text::{LONG_POSITION, Positions, write_int, write_position, write_text};
 pub use crate::outcomes::{Outcome, Outcomes};
 use crate::value::Value;
 
@@ -54,6 +54,18 @@ impl IdSlot {
     pub const fn position(number: u64) -> Option<Self> {
         if number < TEXT { Some(Self(number)) } else { None }
     }
+
+    /// Whether it is a position, and has no more digits than most.
+    #[inline]
+    pub(crate) const fn is_short_position(self) -> bool {
+        self.0 < LONG_POSITION
+    }
+
+    /// The number of a position.
+    #[inline]
+    pub(crate) const fn number(self) -> u64 {
+        self.0
+    }
 }
 
 /// One change. Numbers are places in the lists of the table.
@@ -73,6 +85,8 @@ pub struct ChangeRow {
     pub outcome: u32,
     /// The place of the input record in its batch.
     pub record: u32,
+    /// The number of the partition that the key belongs to, or that the punctuation is about.
+    pub partition: u32,
     /// Time of the start event.
     pub start: i64,
     /// Time of the end event, or of the punctuation.
@@ -97,6 +111,7 @@ impl ChangeRow {
             key: partition,
             outcome: 0,
             record,
+            partition,
             start: ts,
             end: ts,
             until: 0,

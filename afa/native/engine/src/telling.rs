@@ -158,7 +158,7 @@ impl Engine {
     pub(crate) fn tell(&mut self, key: &Key) {
         let from = self.table.rows.len();
         let told = std::mem::take(&mut self.findings.list);
-        let name = self.key_index(&key.name);
+        let (name, partition) = (self.key_index(&key.name), self.domains[key.domain].partition);
         self.ready_manners();
         self.table.rows.reserve(told.len());
         let (mut first, mut last) = (self.edge(told[0].start), self.edge(told[0].end));
@@ -170,7 +170,7 @@ impl Engine {
             if found.end != last.row {
                 last = self.edge(found.end);
             }
-            self.tell_one(key, name, found, first, last);
+            self.tell_one(key, (name, partition), found, first, last);
             if self.telling.manners[found.pattern].holds {
                 self.hold(key, found);
             }
@@ -253,7 +253,7 @@ impl Engine {
     }
 
     #[inline]
-    fn tell_one(&mut self, key: &Key, name: u32, found: &Found, first: Edge, last: Edge) {
+    fn tell_one(&mut self, key: &Key, (name, partition): (u32, u32), found: &Found, first: Edge, last: Edge) {
         let outcome = self.outcome_index(found.pattern, found.configuration);
         let length = self.telling.manners[found.pattern].length;
         self.table.rows.push(ChangeRow {
@@ -268,6 +268,7 @@ impl Engine {
             key: name,
             outcome,
             record: found.record,
+            partition,
             start: first.ts,
             end: last.ts,
             until: length.map_or(0, |length| first.ts.saturating_add(length)),
@@ -311,6 +312,7 @@ impl Engine {
         let Some(bound) = self.domains[domain].effective else {
             return;
         };
+        let partition = self.domains[domain].partition;
         for pattern in 0..self.programs.len() {
             if self.domains[domain].held[pattern].is_empty() {
                 continue;
@@ -318,12 +320,12 @@ impl Engine {
             let later = self.domains[domain].held[pattern].split_off(&(bound, [0; 16]));
             let now = std::mem::replace(&mut self.domains[domain].held[pattern], later);
             for held in now.into_values() {
-                self.tell_again(pattern, held);
+                self.tell_again(pattern, partition, held);
             }
         }
     }
 
-    fn tell_again(&mut self, pattern: usize, held: Held) {
+    fn tell_again(&mut self, pattern: usize, partition: u32, held: Held) {
         let key = self.key_index(&held.key);
         self.table.outcomes.push(Outcome {
             pattern: index_of(pattern),
@@ -339,6 +341,7 @@ impl Engine {
             key,
             outcome: index_of(self.table.outcomes.len() - 1),
             record: self.findings.record,
+            partition,
             start: held.start,
             end: held.end,
             until: held.until.unwrap_or(0),

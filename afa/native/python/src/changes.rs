@@ -135,6 +135,11 @@ impl NativeChanges {
         self.table.rows.iter().map(encode).collect()
     }
 
+    /// The partition of each change, in order.
+    fn partitions(&self) -> Vec<u32> {
+        self.table.rows.iter().map(|row| row.partition).collect()
+    }
+
     /// The changes as a `pyarrow.RecordBatch`.
     fn arrow<'py>(&mut self, py: Python<'py>, ids: bool) -> PyResult<Bound<'py, PyAny>> {
         if ids {
