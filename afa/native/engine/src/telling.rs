@@ -44,15 +44,16 @@ struct KnownOutcome {
     place: u32,
 }
 
-/// How matches of a pattern are told.
+/// How matches of a pattern are told. There may be many patterns: small, so that all stay near.
 #[derive(Clone, Copy, Debug)]
 struct Manner {
-    /// They live so long, if there is a window in time.
-    length: Option<i64>,
+    /// They live so long; negative: they have no window in time.
+    length: i64,
+    /// The last configuration and its outcome: most patterns have few.
+    last_configuration: u32,
+    last_outcome: KnownOutcome,
     /// Whether inserts wait until they are final.
     holds: bool,
-    /// The last configuration and its outcome: most patterns have few.
-    last: (u32, KnownOutcome),
 }
 
 impl Telling {
@@ -86,12 +87,13 @@ impl Telling {
     #[inline]
     fn find_outcome(&mut self, pattern: usize, configuration: u32) -> Option<u32> {
         let mark = self.mark;
-        let (last, outcome) = self.manners[pattern].last;
-        if last == configuration && outcome.mark == mark {
-            return Some(outcome.place);
+        let manner = &self.manners[pattern];
+        if manner.last_configuration == configuration && manner.last_outcome.mark == mark {
+            return Some(manner.last_outcome.place);
         }
         let known = *self.known_outcome(pattern, configuration);
-        self.manners[pattern].last = (configuration, known);
+        let manner = &mut self.manners[pattern];
+        (manner.last_configuration, manner.last_outcome) = (configuration, known);
         (known.mark == mark).then_some(known.place)
     }
 
@@ -188,10 +190,11 @@ impl Engine {
         if self.telling.manners.len() != self.programs.len() {
             let unknown = self.telling.unknown_outcome();
             let manner = |program: &Program| Manner {
-                last: (0, unknown),
+                last_configuration: 0,
+                last_outcome: unknown,
                 length: match program.window {
-                    Window::Time(length) => Some(length),
-                    _ => None,
+                    Window::Time(length) => length,
+                    _ => -1,
                 },
                 holds: program.hold,
             };
@@ -263,7 +266,7 @@ impl Engine {
                 ChangeKind::Insert
             },
             degraded: key.degraded,
-            has_until: length.is_some(),
+            has_until: length >= 0,
             pattern: index_of(found.pattern),
             key: name,
             outcome,
@@ -271,7 +274,7 @@ impl Engine {
             partition,
             start: first.ts,
             end: last.ts,
-            until: length.map_or(0, |length| first.ts.saturating_add(length)),
+            until: if length < 0 { 0 } else { first.ts.saturating_add(length) },
             first: first.id,
             last: last.id,
         });
