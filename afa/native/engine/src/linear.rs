@@ -1,8 +1,8 @@
-//! Linear patterns without registers, bit-parallel: 64 events at a time, whatever the number of patterns.
+//! Linear patterns without registers, bit-parallel: 64 events at a time.
 //!
 //! A match of m steps ends at an event iff, for every step i, the event m-1-i places before takes step i. With a bit per
 //! event and step that is m shifts and ANDs for 64 events. Nothing is kept per key but its events: what an append needs
-//! of the past is read off the last m-1 of them.
+//! of the past is read off the last m-1 of them. Several patterns are looked for together, as a tree of their words.
 
 use crate::chunk::Chunk;
 use crate::found::Found;

@@ -12,6 +12,7 @@ use crate::found::Found;
 use crate::key::Key;
 use crate::pattern::Window;
 use crate::program::Program;
+use crate::rows::parts;
 use crate::value::Value;
 
 /// What patterns are called.
@@ -203,10 +204,17 @@ impl Engine {
     }
 
     fn edge(&mut self, row: u32) -> Edge {
+        let (chunk, offset) = parts(row);
+        let chunk = self.rows.chunk(chunk);
+        let id = chunk.id(offset);
+        let position = match id {
+            IdRef::Number(number) => IdSlot::position(number),
+            IdRef::Text(_) => None,
+        };
         Edge {
             row,
-            ts: self.rows.ts(row),
-            id: self.id_slot(row),
+            ts: chunk.times()[offset],
+            id: position.unwrap_or_else(|| self.table.push_text(&id.text())),
         }
     }
 
@@ -243,16 +251,6 @@ impl Engine {
         let (mark, place) = (self.telling.mark, index_of(self.table.outcomes.len() - 1));
         *self.telling.known_outcome(pattern, number) = KnownOutcome { mark, place };
         place
-    }
-
-    fn id_slot(&mut self, row: u32) -> IdSlot {
-        let id = self.rows.id(row);
-        if let IdRef::Number(number) = id
-            && let Some(slot) = IdSlot::position(number)
-        {
-            return slot;
-        }
-        self.table.push_text(&id.text())
     }
 
     #[inline]
