@@ -245,6 +245,10 @@ pub(crate) struct Asked {
 impl Engine {
     /// Sees to it that the truths that linear patterns ask for in this stretch of time are known for all rows of a chunk.
     pub(crate) fn prepare_linear(&mut self, chunk: usize, from: i64, to: i64) {
+        if let [pattern] = *self.linear {
+            // Nothing to share.
+            return self.programs[pattern].prepare(&mut self.rows, chunk, &mut self.shared, from, to);
+        }
         let asked = &mut self.scratch.asked;
         let made_for = Some((self.shared.arcs_version, self.linear.len()));
         if asked.made_for != made_for || from < asked.from || to > asked.until {
