@@ -44,6 +44,12 @@ class Changes:
         """As they go to the matches topic."""
         return [encode(change) for change in self.changes]
 
+    @property
+    def partitions(self) -> list[int]:
+        """For each change in order, as in `encoded()`: the partition of its key, or that a punctuation is about; 0 for
+        records that came without one."""
+        return [0] * len(self)
+
     def to_arrow(self, ids: bool = False) -> Any:
         """A pyarrow.RecordBatch: op, pattern, key, start, end, until, state, first, last, registers and bindings (JSON
         text); `match` with ids. A punctuation has only `op`, `pattern` and, as `end`, its time."""
@@ -91,6 +97,10 @@ class NativeChanges(Changes):
         for op, _, pattern, key, _, match, value in self._native.encoded():
             told.append((None if key is None else key.encode(), value, _headers(op, pattern, match)))
         return told
+
+    @property
+    def partitions(self) -> list[int]:
+        return self._native.partitions()  # type: ignore[no-any-return]
 
     def to_arrow(self, ids: bool = False) -> Any:
         try:

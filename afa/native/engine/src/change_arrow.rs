@@ -5,13 +5,11 @@
 //! Most batches lead to few changes, so what counts is the price of a table with hardly any row: buffers of one width
 //! share one piece of memory, and what is the same in every table is made once.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use foldhash::fast::FixedState;
-
-use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, Patterns, Sources, write_hex};
-use crate::json_text::Positions;
+use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, IdSlot, Patterns, Sources, write_hex};
+use crate::json_text::{POSITION_DIGITS, Positions};
+use crate::outcomes::{OutcomeTexts, Outcomes};
 
 /// How many rows are taken apart at a time: so few that they stay in the nearest cache for all columns.
 const ROWS_AT_ONCE: usize = 128;
@@ -108,8 +106,7 @@ pub struct ChangeColumns {
     punctuations: usize,
     without_until: usize,
     keys: TextBuffer,
-    states: TextBuffer,
-    registers: TextBuffer,
+    outcomes: Outcomes,
     first: TextBuffer,
     last: TextBuffer,
     matches: Option<TextBuffer>,
@@ -122,8 +119,6 @@ impl ChangeTable {
     /// If the texts of a column would take more than 2 GB.
     pub fn to_columns(&self, with_ids: bool) -> Result<ChangeColumns, String> {
         let rows = self.rows.len();
-        let (states, state_of) = self.states();
-        let (registers, registers_of) = self.registers();
         let mut keys = TextBuffer::for_texts(self.keys.len(), 16);
         for key in &self.keys {
             keys.push(key.as_bytes());
@@ -137,39 +132,24 @@ impl ChangeTable {
             punctuations: 0,
             without_until: 0,
             keys,
-            states,
-            registers,
+            outcomes: self.outcomes.clone(),
             first: TextBuffer::for_texts(rows, 12),
             last: TextBuffer::for_texts(rows, 12),
             matches: with_ids.then(|| self.match_ids()),
         };
-        columns.fill(&self.rows, &self.sources(), &state_of, &registers_of);
+        columns.fill(&self.rows, &self.sources(), self.outcomes.texts(&self.patterns));
         let nothing_to_name = self.keys.is_empty() || self.outcomes.is_empty() || self.patterns.is_empty();
         if nothing_to_name && columns.punctuations < rows {
             return Err("a match without a key or an outcome".into());
         }
-        if columns.texts().any(|texts| i32::try_from(texts.bytes.len()).is_err()) {
+        let is_long = |column: Column<'_>| match column.values {
+            Values::Times(_) => false,
+            Values::Texts(texts) | Values::Dictionary(_, texts) => i32::try_from(texts.bytes.len()).is_err(),
+        };
+        if columns.columns().any(is_long) {
             return Err("more than 2 GB of texts in one answer; feed smaller batches".into());
         }
         Ok(columns)
-    }
-
-    /// The distinct states, and the number of each outcome's.
-    fn states(&self) -> (TextBuffer, Vec<i32>) {
-        numbered(&self.outcomes, |outcome| outcome.state.as_bytes())
-    }
-
-    /// The distinct texts of registers, and the number of each outcome's.
-    fn registers(&self) -> (TextBuffer, Vec<i32>) {
-        let mut all = TextBuffer::for_texts(self.outcomes.len(), 32);
-        for outcome in &self.outcomes {
-            all.push_with(|bytes| self.write_registers(outcome, bytes));
-        }
-        if self.outcomes.len() < 2 {
-            return (all, vec![0; self.outcomes.len()]);
-        }
-        let texts: Vec<&[u8]> = all.texts().iter().collect();
-        numbered(&texts, |text| text)
     }
 
     fn match_ids(&self) -> TextBuffer {
@@ -195,6 +175,7 @@ impl ChangeColumns {
         let of_matches = |values| self.column(0, self.punctuations, values);
         let always = |values| self.column(0, 0, values);
         let dictionary = |number, texts| Values::Dictionary(self.indices_of(number), texts);
+        let outcomes = self.outcomes.texts(&self.patterns);
         let nothing = Texts {
             offsets: &self.indices[self.rows * INDICES..],
             bytes: &[],
@@ -206,10 +187,10 @@ impl ChangeColumns {
             of_matches(Values::Times(self.times_of(0))),
             always(Values::Times(self.times_of(1))),
             self.column(1, self.without_until, Values::Times(self.times_of(2))),
-            of_matches(dictionary(3, self.states.texts())),
+            of_matches(dictionary(3, outcomes.states())),
             of_matches(Values::Texts(self.first.texts())),
             of_matches(Values::Texts(self.last.texts())),
-            of_matches(dictionary(4, self.registers.texts())),
+            of_matches(dictionary(4, outcomes.registers())),
             self.column(2, self.rows, Values::Texts(nothing)),
         ];
         let ids = self
@@ -236,12 +217,7 @@ impl ChangeColumns {
         &self.times[number * self.rows..(number + 1) * self.rows]
     }
 
-    fn texts(&self) -> impl Iterator<Item = &TextBuffer> {
-        let some = [&self.keys, &self.states, &self.registers, &self.first, &self.last];
-        some.into_iter().chain(&self.matches)
-    }
-
-    fn fill(&mut self, rows: &[ChangeRow], sources: &Sources<'_>, state_of: &[i32], registers_of: &[i32]) {
+    fn fill(&mut self, rows: &[ChangeRow], sources: &Sources<'_>, outcomes: &OutcomeTexts) {
         let (mut first, mut last) = (Positions::default(), Positions::default());
         let of_outcome = |numbers: &[i32], row: &ChangeRow| numbers.get(row.outcome as usize).copied().unwrap_or(0);
         let count = rows.len();
@@ -252,16 +228,20 @@ impl ChangeColumns {
             put(indices, rows, |row| row.kind as i32);
             put(&mut indices[count..], rows, |row| below(row.pattern, patterns));
             put(&mut indices[2 * count..], rows, |row| below(row.key, keys));
-            put(&mut indices[3 * count..], rows, |row| of_outcome(state_of, row));
-            put(&mut indices[4 * count..], rows, |row| of_outcome(registers_of, row));
+            put(&mut indices[3 * count..], rows, |row| {
+                of_outcome(&outcomes.state_of, row)
+            });
+            put(&mut indices[4 * count..], rows, |row| {
+                of_outcome(&outcomes.registers_of, row)
+            });
             put(times, rows, |row| row.start);
             put(&mut times[count..], rows, |row| row.end);
             put(&mut times[2 * count..], rows, |row| row.until);
             self.fill_bits(rows, from / 8);
-            self.first
-                .extend(rows, |row, bytes| sources.write_id(row.first, &mut first, bytes));
-            self.last
-                .extend(rows, |row, bytes| sources.write_id(row.last, &mut last, bytes));
+            for rows in rows.chunk_by(|a, b| is_match(a) == is_match(b)) {
+                self.first.extend_ids(rows, |row| row.first, sources, &mut first);
+                self.last.extend_ids(rows, |row| row.last, sources, &mut last);
+            }
         }
     }
 
@@ -271,7 +251,7 @@ impl ChangeColumns {
         for (place, rows) in rows.chunks(8).enumerate() {
             let (mut match_bits, mut until_bits) = (0, 0);
             for (bit, row) in rows.iter().enumerate() {
-                match_bits |= u8::from(row.kind != ChangeKind::Punctuation) << bit;
+                match_bits |= u8::from(is_match(row)) << bit;
                 until_bits |= u8::from(row.has_until) << bit;
             }
             (matches[from + place], untils[from + place]) = (match_bits, until_bits);
@@ -301,7 +281,13 @@ impl TextBuffer {
         self.push_with(|bytes| bytes.extend_from_slice(text));
     }
 
-    fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    /// Adds a text and answers with its number.
+    pub(crate) fn push_numbered(&mut self, text: &[u8]) -> i32 {
+        self.push(text);
+        offset(self.offsets.len()) - 2
+    }
+
+    pub(crate) fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
         self.offsets.push(offset(self.bytes.len()));
     }
@@ -309,11 +295,32 @@ impl TextBuffer {
     /// Adds the ids of rows; a punctuation has none.
     fn extend(&mut self, rows: &[ChangeRow], mut write: impl FnMut(&ChangeRow, &mut Vec<u8>)) {
         self.offsets.extend(rows.iter().map(|row| {
-            if row.kind != ChangeKind::Punctuation {
+            if is_match(row) {
                 write(row, &mut self.bytes);
             }
             offset(self.bytes.len())
         }));
+    }
+
+    /// Adds ids of rows that are all matches or all punctuations.
+    fn extend_ids(
+        &mut self,
+        rows: &[ChangeRow],
+        slot_of: impl Fn(&ChangeRow) -> IdSlot,
+        sources: &Sources<'_>,
+        positions: &mut Positions,
+    ) {
+        if !is_match(&rows[0]) || !rows.iter().all(|row| slot_of(row).is_short_position()) {
+            return self.extend(rows, |row, bytes| sources.write_id(slot_of(row), positions, bytes));
+        }
+        let from = self.bytes.len();
+        self.bytes.resize(from + rows.len() * POSITION_DIGITS, 0);
+        let (cells, _) = self.bytes[from..].as_chunks_mut();
+        for (cell, row) in cells.iter_mut().zip(rows) {
+            positions.put(cell, slot_of(row).number());
+        }
+        let ends = (1..=rows.len()).map(|count| offset(from + count * POSITION_DIGITS));
+        self.offsets.extend(ends);
     }
 
     pub(crate) fn texts(&self) -> Texts<'_> {
@@ -324,26 +331,8 @@ impl TextBuffer {
     }
 }
 
-/// The distinct texts of items in order of appearance, and the number of each item's.
-fn numbered<T>(items: &[T], text_of: impl Fn(&T) -> &[u8]) -> (TextBuffer, Vec<i32>) {
-    let mut distinct = TextBuffer::for_texts(1, 32);
-    let mut known: HashMap<&[u8], i32, FixedState> = HashMap::default();
-    let mut numbers: Vec<i32> = Vec::with_capacity(items.len());
-    let mut last: Option<&[u8]> = None;
-    for item in items {
-        let text = text_of(item);
-        // Most tables have one state.
-        let number = match (last, numbers.last()) {
-            (Some(last), Some(number)) if last == text => *number,
-            _ => *known.entry(text).or_insert_with(|| {
-                distinct.push(text);
-                offset(distinct.offsets.len()) - 2
-            }),
-        };
-        last = Some(text);
-        numbers.push(number);
-    }
-    (distinct, numbers)
+fn is_match(row: &ChangeRow) -> bool {
+    row.kind != ChangeKind::Punctuation
 }
 
 /// Writes a cell for each row.

@@ -12,7 +12,8 @@ use foldhash::fast::FixedState;
 
 use crate::change_arrow::{TextBuffer, Texts};
 use crate::event::Id;
-use crate::json_text::{Positions, write_int, write_position, write_text, write_value};
+use crate::json_text::{LONG_POSITION, Positions, write_int, write_position, write_text};
+pub use crate::outcomes::{Outcome, Outcomes};
 use crate::value::Value;
 
 /// What happened. The order is that in which the changes of one record are told.
@@ -53,6 +54,18 @@ impl IdSlot {
     pub const fn position(number: u64) -> Option<Self> {
         if number < TEXT { Some(Self(number)) } else { None }
     }
+
+    /// Whether it is a position, and has no more digits than most.
+    #[inline]
+    pub(crate) const fn is_short_position(self) -> bool {
+        self.0 < LONG_POSITION
+    }
+
+    /// The number of a position.
+    #[inline]
+    pub(crate) const fn number(self) -> u64 {
+        self.0
+    }
 }
 
 /// One change. Numbers are places in the lists of the table.
@@ -72,6 +85,8 @@ pub struct ChangeRow {
     pub outcome: u32,
     /// The place of the input record in its batch.
     pub record: u32,
+    /// The number of the partition that the key belongs to, or that the punctuation is about.
+    pub partition: u32,
     /// Time of the start event.
     pub start: i64,
     /// Time of the end event, or of the punctuation.
@@ -96,6 +111,7 @@ impl ChangeRow {
             key: partition,
             outcome: 0,
             record,
+            partition,
             start: ts,
             end: ts,
             until: 0,
@@ -147,17 +163,6 @@ impl Deref for Patterns {
     }
 }
 
-/// How a match of a pattern ended. Equal outcomes may stand in a table more than once.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// The pattern: it has the names of the registers.
-    pub pattern: u32,
-    /// The final state.
-    pub state: Arc<str>,
-    /// The values of the registers, in order of names.
-    pub registers: Arc<[Value]>,
-}
-
 /// Changes in the order they are told. To add a match, give its key, outcome and ids to the table, then push the row.
 #[derive(Clone, Debug)]
 pub struct ChangeTable {
@@ -168,7 +173,7 @@ pub struct ChangeTable {
     /// The keys, each once.
     pub keys: Vec<Arc<str>>,
     /// The outcomes.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Outcomes,
     /// The texts of ids, each behind its length.
     pub texts: Vec<u8>,
 }
@@ -181,7 +186,7 @@ impl ChangeTable {
             rows: Vec::new(),
             patterns,
             keys: Vec::new(),
-            outcomes: Vec::new(),
+            outcomes: Outcomes::default(),
             texts: Vec::new(),
         }
     }
@@ -331,7 +336,7 @@ impl ChangeTable {
         write_member(out, "state");
         write_text(out, &outcome.state);
         write_member(out, "registers");
-        self.write_registers(outcome, out);
+        outcome.write_registers(&self.patterns, out);
         out.extend_from_slice(b",\"events\":{\"first\":");
         write_text(out, &self.id_text(row.first));
         write_member(out, "last");
@@ -340,21 +345,6 @@ impl ChangeTable {
         if row.degraded {
             out.extend_from_slice(b",\"degraded\":true");
         }
-    }
-
-    /// The registers of an outcome as a JSON object.
-    pub(crate) fn write_registers(&self, outcome: &Outcome, out: &mut Vec<u8>) {
-        let names = &self.patterns[outcome.pattern as usize].registers;
-        out.push(b'{');
-        for (place, (name, value)) in names.iter().zip(&*outcome.registers).enumerate() {
-            if place > 0 {
-                out.push(b',');
-            }
-            write_text(out, name);
-            out.push(b':');
-            write_value(out, value);
-        }
-        out.push(b'}');
     }
 
     pub(crate) fn sources(&self) -> Sources<'_> {

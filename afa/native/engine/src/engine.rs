@@ -108,6 +108,7 @@ pub struct Engine {
     pub(crate) findings: Findings,
     pub(crate) scratch: LinearScratch,
     pub(crate) late: crate::late::LateScratch,
+    pub(crate) sweeping: crate::sweeping::Sweeping,
     pub(crate) sets_after_sweep: usize,
     pub(crate) set_bytes_after_sweep: usize,
     pub(crate) chunks_after_sweep: usize,
@@ -146,6 +147,7 @@ impl Engine {
             findings: Findings::default(),
             scratch: LinearScratch::default(),
             late: crate::late::LateScratch::default(),
+            sweeping: crate::sweeping::Sweeping::default(),
             sets_after_sweep: 4096,
             set_bytes_after_sweep: 0,
             chunks_after_sweep: 64,
@@ -164,13 +166,6 @@ impl Engine {
             engine.rows.add_fields(&fields);
         }
         engine
-    }
-
-    /// What was said since the last time.
-    pub fn take_changes(&mut self) -> ChangeTable {
-        self.telling.forget();
-        let empty = ChangeTable::new(self.table.patterns.clone());
-        std::mem::replace(&mut self.table, empty)
     }
 
     /// The names of the keys that have state, in order.

@@ -54,36 +54,56 @@ pub fn write_position(out: &mut Vec<u8>, number: u64) {
     Positions::default().write(out, number);
 }
 
-/// Writes positions as ids, fast if they follow each other: the upper eight digits are kept.
+/// The digits of a position, unless it has more.
+pub const POSITION_DIGITS: usize = 12;
+/// Positions from here on have more.
+pub const LONG_POSITION: u64 = 1_000_000_000_000;
+
+/// Writes positions as ids, fast if they follow each other or repeat: the digits of the last one are kept.
 pub struct Positions {
+    last: u64,
     upper: u64,
-    digits: [u8; 12],
+    upper_digits: [u8; 8],
+    lower_digits: [u8; 4],
 }
 
 impl Default for Positions {
     fn default() -> Self {
         Self {
+            last: 0,
             upper: 0,
-            digits: [b'0'; 12],
+            upper_digits: [b'0'; 8],
+            lower_digits: [b'0'; 4],
         }
     }
 }
 
 impl Positions {
     /// Writes a position: at least twelve digits.
-    #[inline]
     pub fn write(&mut self, out: &mut Vec<u8>, number: u64) {
-        let (upper, lower) = (number / 10_000, number % 10_000);
-        if upper >= 100_000_000 {
-            return write_digits(out, number, 12);
+        if number >= LONG_POSITION {
+            return write_digits(out, number, POSITION_DIGITS);
         }
-        if upper != self.upper {
-            self.upper = upper;
-            self.digits[..4].copy_from_slice(&four_digits(upper / 10_000));
-            self.digits[4..8].copy_from_slice(&four_digits(upper % 10_000));
+        let mut digits = [0; POSITION_DIGITS];
+        self.put(&mut digits, number);
+        out.extend_from_slice(&digits);
+    }
+
+    /// Puts the digits of a position that has no more than twelve.
+    #[inline]
+    pub fn put(&mut self, cell: &mut [u8; POSITION_DIGITS], number: u64) {
+        if number != self.last {
+            self.last = number;
+            let (upper, lower) = (number / 10_000, number % 10_000);
+            if upper != self.upper {
+                self.upper = upper;
+                self.upper_digits[..4].copy_from_slice(&four_digits(upper / 10_000));
+                self.upper_digits[4..].copy_from_slice(&four_digits(upper % 10_000));
+            }
+            self.lower_digits = four_digits(lower);
         }
-        self.digits[8..].copy_from_slice(&four_digits(lower));
-        out.extend_from_slice(&self.digits);
+        cell[..8].copy_from_slice(&self.upper_digits);
+        cell[8..].copy_from_slice(&self.lower_digits);
     }
 }
 

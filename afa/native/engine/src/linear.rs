@@ -1,14 +1,14 @@
-//! Linear patterns without registers, bit-parallel: 64 events at a time, whatever the number of patterns.
+//! Linear patterns without registers, bit-parallel: 64 events at a time.
 //!
 //! A match of m steps ends at an event iff, for every step i, the event m-1-i places before takes step i. With a bit per
 //! event and step that is m shifts and ANDs for 64 events. Nothing is kept per key but its events: what an append needs
-//! of the past is read off the last m-1 of them.
+//! of the past is read off the last m-1 of them. Several patterns are looked for together, as a tree of their words.
 
 use crate::chunk::Chunk;
 use crate::found::Found;
 use crate::key::Key;
+use crate::linear_words::{Asked, Hits, Words};
 use crate::matcher::{Matcher, expiry};
-use crate::program::Program;
 use crate::rows::{Stretch, parts};
 
 /// Consecutive rows of one chunk among the rows that are looked at.
@@ -29,6 +29,14 @@ pub struct LinearScratch {
     columns: Vec<(u64, Vec<u64>)>,
     steps: Vec<Vec<u64>>,
     stamp: u64,
+    /// The number of patterns, and the most states of one.
+    longest_chain: (usize, usize),
+    /// What several patterns look for.
+    pub(crate) words: Words,
+    pub(crate) asked: Asked,
+    hits: Hits,
+    times: Vec<i64>,
+    triggers: Vec<u64>,
 }
 
 impl LinearScratch {
@@ -120,27 +128,113 @@ fn shifted(bits: &[u64], index: usize, distance: usize) -> u64 {
 impl Matcher<'_> {
     /// What linear patterns find at events that come after all that the key has, in order.
     pub(crate) fn append_linear(&mut self, key: &mut Key, rows: Stretch<'_>, first_record: Option<u32>) {
-        let longest = self
-            .linear
-            .iter()
-            .map(|pattern| self.programs[*pattern].chain.len() - 1)
-            .max();
         let mut scratch = std::mem::take(self.scratch);
         scratch.rows.clear();
-        key.spine.rows_before(None, longest.unwrap_or(1) - 1, &mut scratch.rows);
+        let longest = self.longest_chain(&mut scratch);
+        key.spine.rows_before(None, longest - 2, &mut scratch.rows);
         let past = scratch.rows.len();
         scratch.begin(rows);
         let before = self.findings.list.len();
-        for index in 0..self.linear.len() {
-            let pattern = self.linear[index];
-            self.find_linear(&mut scratch, pattern, past, first_record);
+        let mut is_in_order = true;
+        if let [pattern] = self.linear {
+            self.find_linear(&mut scratch, *pattern, past, first_record);
+        } else {
+            is_in_order = self.find_words(&mut scratch, past, first_record);
         }
         *self.scratch = scratch;
         if !key.carried.is_empty() {
             self.step_carried(key, rows, first_record);
+            is_in_order = false;
         }
-        if self.linear.len() > 1 {
-            self.findings.list[before..].sort_by_key(|found| found.record);
+        if !is_in_order {
+            self.findings.list[before..].sort_by_key(|found| (found.record, found.pattern));
+        }
+    }
+
+    /// The most states of a linear pattern, which are two at least.
+    fn longest_chain(&self, scratch: &mut LinearScratch) -> usize {
+        // A pattern does not change while it is linear.
+        if scratch.longest_chain.0 != self.linear.len() {
+            let chains = self.linear.iter().map(|pattern| self.programs[*pattern].chain.len());
+            scratch.longest_chain = (self.linear.len(), chains.max().unwrap_or(2));
+        }
+        scratch.longest_chain.1
+    }
+
+    /// What several patterns find; true if in order.
+    fn find_words(&mut self, scratch: &mut LinearScratch, past: usize, first_record: Option<u32>) -> bool {
+        let mut words = std::mem::take(&mut scratch.words);
+        self.gather_times(scratch);
+        let (first, last) = (scratch.times[0], scratch.times[scratch.times.len() - 1]);
+        words.ready(self.programs, self.linear, self.shared.arcs_version, first, last);
+        let count = scratch.rows.len().div_ceil(64);
+        for column in &words.columns {
+            self.ready_column(scratch, *column, count);
+        }
+        words.begin();
+        for index in 0..count {
+            let columns = words.columns.iter();
+            scratch.triggers.clear();
+            scratch
+                .triggers
+                .extend(columns.map(|column| scratch.columns[*column as usize].1[index]));
+            let old = past.saturating_sub(index * 64);
+            let mask = if old < 64 { !0 << old } else { 0 };
+            words.take(&scratch.triggers, mask, &mut scratch.hits);
+            self.note_hits(scratch, &words, index * 64, past, first_record);
+        }
+        let is_in_order = words.changing.is_empty();
+        for pattern in &words.changing {
+            self.find_linear(scratch, *pattern, past, first_record);
+        }
+        scratch.words = words;
+        is_in_order
+    }
+
+    fn gather_times(&self, scratch: &mut LinearScratch) {
+        scratch.times.clear();
+        for piece in &scratch.pieces {
+            let times = self.rows.chunk(piece.chunk).times();
+            scratch
+                .times
+                .extend_from_slice(&times[piece.offset..piece.offset + piece.length]);
+        }
+    }
+
+    /// Notes what ends at 64 events from one on.
+    fn note_hits(
+        &mut self,
+        scratch: &LinearScratch,
+        words: &Words,
+        from: usize,
+        past: usize,
+        first_record: Option<u32>,
+    ) {
+        let (rows, times) = (&scratch.rows, &scratch.times);
+        for position in from.max(past)..rows.len().min(from + 64) {
+            #[allow(clippy::cast_possible_truncation)] // a batch has far fewer records
+            let record = first_record.map_or(self.findings.record, |first| first + (position - past) as u32);
+            let hits = scratch.hits.at(position - from);
+            let before = self.findings.list.len();
+            for hit in hits {
+                let (word, seekers) = words.word(*hit);
+                let begin = position + 1 - word.steps;
+                let (start, start_ts, end, end_ts) = (rows[begin], times[begin], rows[position], times[position]);
+                let open = seekers
+                    .iter()
+                    .filter(|seeker| end_ts < start_ts.saturating_add(seeker.window));
+                self.findings.list.extend(open.map(|seeker| Found {
+                    record,
+                    retracts: false,
+                    pattern: seeker.pattern,
+                    start,
+                    end,
+                    configuration: seeker.configuration,
+                }));
+            }
+            if hits.len() > 1 {
+                self.findings.list[before..].sort_by_key(|found| (self.rows.ts(found.start), found.pattern));
+            }
         }
     }
 
@@ -279,21 +373,5 @@ impl Matcher<'_> {
                 }
             }
         }
-    }
-}
-
-impl Program {
-    /// The only final configuration of a linear pattern.
-    fn last_configuration(&mut self) -> u32 {
-        if let Some(known) = self.last_configuration {
-            return known;
-        }
-        let state = *self.chain.last().expect("a linear pattern");
-        let number = self.sets.configuration_number(crate::configuration::Configuration {
-            state,
-            registers: std::sync::Arc::new([]),
-        });
-        self.last_configuration = Some(number);
-        number
     }
 }

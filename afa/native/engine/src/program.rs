@@ -27,6 +27,8 @@ pub struct Shared {
     pub predicates: Predicates,
     /// Columns of triggers.
     pub columns: Columns,
+    /// Another one with every change of an arc's life.
+    pub(crate) arcs_version: u64,
 }
 
 pub(crate) struct CompiledBody {
@@ -224,6 +226,7 @@ impl Program {
             epochs.change(life, |alive| self.with(alive, life.body, shared));
         }
         self.epochs = epochs;
+        shared.arcs_version += 1;
     }
 
     fn with(&mut self, alive: u32, body: u32, shared: &mut Shared) -> u32 {

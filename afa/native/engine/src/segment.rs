@@ -202,11 +202,10 @@ impl Engine {
         let (begin, end) = (segment.first, segment.first + segment.keys.len());
         let times = &self.rows.chunk(segment.chunk).times()[begin..end];
         let (oldest, newest) = span(times);
-        for number in 0..self.programs.len() {
-            self.programs[number].prepare(&mut self.rows, segment.chunk, &mut self.shared, oldest, newest);
-        }
+        self.prepare_linear(segment.chunk, oldest, newest);
         for lane in 0..self.lanes.len() {
             let pattern = self.lanes[lane];
+            self.programs[pattern].prepare(&mut self.rows, segment.chunk, &mut self.shared, oldest, newest);
             let mut classes = std::mem::take(self.rows.chunk_mut(segment.chunk).classes_mut(pattern));
             classes.resize(end, UNSEEN);
             let program = &mut self.programs[pattern];

@@ -4,7 +4,33 @@ use crate::configuration::{code_of, start_row, unmarked};
 use crate::engine::Engine;
 use crate::key::Key;
 use crate::pattern::Window;
+use crate::program::Program;
 use crate::rows::parts;
+
+/// What is known of patterns as long as no arc changes: there may be many, and most have nothing to let go.
+#[derive(Debug, Default)]
+pub(crate) struct Sweeping {
+    arcs_version: Option<u64>,
+    /// Patterns with more than one epoch.
+    changing: Vec<usize>,
+    /// If all windows are in time.
+    longest_window: Option<i64>,
+}
+
+impl Sweeping {
+    fn of(programs: &[Program], arcs_version: u64) -> Self {
+        let changes = |pattern: &usize| programs[*pattern].alive_until(i64::MIN) < i64::MAX;
+        let windows = programs.iter().map(|program| match program.window {
+            Window::Time(length) => Some(length),
+            _ => None,
+        });
+        Self {
+            arcs_version: Some(arcs_version),
+            changing: (0..programs.len()).filter(changes).collect(),
+            longest_window: windows.reduce(|one, other| Some(one?.max(other?))).unwrap_or(Some(0)),
+        }
+    }
+}
 
 impl Engine {
     /// What all keys share: chunks, epochs, sets.
@@ -12,17 +38,13 @@ impl Engine {
         let Some(punctuation) = self.domains.iter().map(|domain| domain.effective).min().flatten() else {
             return;
         };
-        for program in &mut self.programs {
-            program.forget_epochs(punctuation);
+        if self.sweeping.arcs_version != Some(self.shared.arcs_version) {
+            self.sweeping = Sweeping::of(&self.programs, self.shared.arcs_version);
         }
-        let longest = self.programs.iter().map(|program| match program.window {
-            Window::Time(length) => Some(length),
-            _ => None,
-        });
-        if let Some(length) = longest
-            .collect::<Option<Vec<i64>>>()
-            .map(|all| all.into_iter().max().unwrap_or(0))
-        {
+        for pattern in &self.sweeping.changing {
+            self.programs[*pattern].forget_epochs(punctuation);
+        }
+        if let Some(length) = self.sweeping.longest_window {
             self.rows.clean([self.open, self.busy], |_, newest| {
                 newest.saturating_add(length) <= punctuation
             });
@@ -69,6 +91,7 @@ impl Engine {
             program.sweep(marks, found.map(|found| found.configuration));
         }
         self.telling.forget_outcomes();
+        self.scratch.words.forget();
         let left: usize = self.programs.iter().map(|program| program.sets.len()).sum();
         self.sets_after_sweep = left.max(4096);
         self.set_bytes_after_sweep = self.programs.iter().map(|program| program.sets.bytes()).sum();

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 
-use crate::change_table::{ChangeKind, ChangeRow, IdSlot, Outcome, PatternFace, Patterns};
+use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, IdSlot, Outcome, PatternFace, Patterns};
 use crate::engine::Engine;
 use crate::event::{Id, IdRef};
 use crate::found::Found;
 use crate::key::Key;
 use crate::pattern::Window;
 use crate::program::Program;
+use crate::rows::parts;
 use crate::value::Value;
 
 /// What patterns are called.
@@ -27,23 +28,98 @@ pub fn faces(programs: &[Program]) -> Arc<Patterns> {
 /// What of a table is known already.
 #[derive(Debug, Default)]
 pub struct Telling {
-    outcomes: HashMap<(usize, u32), u32, FixedState>,
-    last_outcome: Option<((usize, u32), u32)>,
+    /// By pattern and configuration.
+    outcomes: Vec<Vec<KnownOutcome>>,
+    /// Older marks of outcomes do not count.
+    mark: u32,
     keys: HashMap<Arc<str>, u32, FixedState>,
     last_key: Option<(Arc<str>, u32)>,
+    /// By pattern.
+    manners: Vec<Manner>,
+}
+
+/// The place of an outcome in the table, if the mark counts.
+#[derive(Clone, Copy, Debug)]
+struct KnownOutcome {
+    mark: u32,
+    place: u32,
+}
+
+/// How matches of a pattern are told. There may be many patterns: small, so that all stay near.
+#[derive(Clone, Copy, Debug)]
+struct Manner {
+    /// They live so long; negative: they have no window in time.
+    length: i64,
+    /// The last configuration and its outcome: most patterns have few.
+    last_configuration: u32,
+    last_outcome: KnownOutcome,
+    /// Whether inserts wait until they are final.
+    holds: bool,
 }
 
 impl Telling {
-    /// A new table begins, or numbers of configurations mean something else now.
-    pub fn forget(&mut self) {
-        *self = Self::default();
+    /// A table begins, which has the outcomes of the one before or none.
+    fn begin(&mut self, has_outcomes: bool) {
+        self.keys.clear();
+        self.last_key = None;
+        if has_outcomes {
+            return;
+        }
+        self.mark = self.mark.wrapping_add(1);
+        if self.mark == 0 {
+            self.forget_outcomes();
+        }
     }
 
     /// Numbers of configurations mean something else now.
     pub fn forget_outcomes(&mut self) {
         self.outcomes.clear();
-        self.last_outcome = None;
+        self.manners.clear();
     }
+
+    fn unknown_outcome(&self) -> KnownOutcome {
+        KnownOutcome {
+            mark: self.mark.wrapping_sub(1),
+            place: 0,
+        }
+    }
+
+    /// The place of an outcome that the table has.
+    #[inline]
+    fn find_outcome(&mut self, pattern: usize, configuration: u32) -> Option<u32> {
+        let mark = self.mark;
+        let manner = &self.manners[pattern];
+        if manner.last_configuration == configuration && manner.last_outcome.mark == mark {
+            return Some(manner.last_outcome.place);
+        }
+        let known = *self.known_outcome(pattern, configuration);
+        let manner = &mut self.manners[pattern];
+        (manner.last_configuration, manner.last_outcome) = (configuration, known);
+        (known.mark == mark).then_some(known.place)
+    }
+
+    fn known_outcome(&mut self, pattern: usize, configuration: u32) -> &mut KnownOutcome {
+        if self.outcomes.len() <= pattern {
+            self.outcomes.resize_with(pattern + 1, Vec::new);
+        }
+        let unknown = self.unknown_outcome();
+        let (outcomes, place) = (&mut self.outcomes[pattern], configuration as usize);
+        if outcomes.len() <= place {
+            outcomes.resize(place + 1, unknown);
+        }
+        &mut outcomes[place]
+    }
+}
+
+/// With more outcomes, or several for each pattern, a new table begins without any.
+const MOST_KEPT_OUTCOMES: usize = 256;
+
+/// An event at which matches begin or end.
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    row: u32,
+    ts: i64,
+    id: IdSlot,
 }
 
 /// A match that is held back until it is final.
@@ -61,21 +137,85 @@ pub struct Held {
 }
 
 impl Engine {
+    /// What was said since the last time.
+    pub fn take_changes(&mut self) -> ChangeTable {
+        let mut empty = ChangeTable::new(self.table.patterns.clone());
+        // Registers may have other values in every table.
+        let keeps_outcomes = self.table.outcomes.len() <= MOST_KEPT_OUTCOMES.max(2 * self.programs.len());
+        if keeps_outcomes {
+            empty.outcomes = self.table.outcomes.clone();
+        }
+        self.telling.begin(keeps_outcomes);
+        std::mem::replace(&mut self.table, empty)
+    }
+
+    /// Gives back the memory of changes that were taken and are no longer needed: much new memory is slow.
+    pub fn reuse(&mut self, mut rows: Vec<ChangeRow>) {
+        if self.table.rows.capacity() < rows.capacity() && self.table.rows.is_empty() {
+            rows.clear();
+            self.table.rows = rows;
+        }
+    }
+
     /// Tells what was found in one key.
     pub(crate) fn tell(&mut self, key: &Key) {
         let from = self.table.rows.len();
-        let list = std::mem::take(&mut self.findings.list);
-        let name = self.key_index(&key.name);
-        for found in &list {
-            if self.programs[found.pattern].hold {
-                self.tell_or_hold(key, name, found);
-            } else {
-                self.tell_one(key, name, found);
+        let told = std::mem::take(&mut self.findings.list);
+        let (name, partition) = (self.key_index(&key.name), self.domains[key.domain].partition);
+        self.ready_manners();
+        self.table.rows.reserve(told.len());
+        let (mut first, mut last) = (self.edge(told[0].start), self.edge(told[0].end));
+        for found in &told {
+            // Matches of several patterns often have the same events.
+            if found.start != first.row {
+                first = self.edge(found.start);
+            }
+            if found.end != last.row {
+                last = self.edge(found.end);
+            }
+            self.tell_one(key, (name, partition), found, first, last);
+            if self.telling.manners[found.pattern].holds {
+                self.hold(key, found);
             }
         }
-        self.findings.list = list;
+        self.findings.list = told;
         self.findings.list.clear();
-        self.order_from(from);
+        let order = |row: &ChangeRow| (row.record, row.kind, row.start, row.end);
+        let rows = &mut self.table.rows[from..];
+        if !rows.is_sorted_by_key(order) {
+            rows.sort_by_key(order);
+        }
+    }
+
+    fn ready_manners(&mut self) {
+        if self.telling.manners.len() != self.programs.len() {
+            let unknown = self.telling.unknown_outcome();
+            let manner = |program: &Program| Manner {
+                last_configuration: 0,
+                last_outcome: unknown,
+                length: match program.window {
+                    Window::Time(length) => length,
+                    _ => -1,
+                },
+                holds: program.hold,
+            };
+            self.telling.manners = self.programs.iter().map(manner).collect();
+        }
+    }
+
+    fn edge(&mut self, row: u32) -> Edge {
+        let (chunk, offset) = parts(row);
+        let chunk = self.rows.chunk(chunk);
+        let id = chunk.id(offset);
+        let position = match id {
+            IdRef::Number(number) => IdSlot::position(number),
+            IdRef::Text(_) => None,
+        };
+        Edge {
+            row,
+            ts: chunk.times()[offset],
+            id: position.unwrap_or_else(|| self.table.push_text(&id.text())),
+        }
     }
 
     fn key_index(&mut self, name: &Arc<str>) -> u32 {
@@ -93,45 +233,30 @@ impl Engine {
         index
     }
 
+    #[inline]
     fn outcome_index(&mut self, pattern: usize, configuration: u32) -> u32 {
-        let wanted = (pattern, configuration);
-        if let Some((known, index)) = self.telling.last_outcome
-            && known == wanted
-        {
-            return index;
-        }
-        let (outcomes, program) = (&mut self.table.outcomes, &self.programs[pattern]);
-        let index = *self.telling.outcomes.entry(wanted).or_insert_with(|| {
-            let configuration = program.sets.configuration(configuration);
-            outcomes.push(Outcome {
-                pattern: index_of(pattern),
-                state: program.state_name(configuration.state).clone(),
-                registers: configuration.registers.clone(),
-            });
-            index_of(outcomes.len() - 1)
+        let known = self.telling.find_outcome(pattern, configuration);
+        known.unwrap_or_else(|| self.new_outcome(pattern, configuration))
+    }
+
+    #[cold]
+    fn new_outcome(&mut self, pattern: usize, number: u32) -> u32 {
+        let program = &self.programs[pattern];
+        let configuration = program.sets.configuration(number);
+        self.table.outcomes.push(Outcome {
+            pattern: index_of(pattern),
+            state: program.state_name(configuration.state).clone(),
+            registers: configuration.registers.clone(),
         });
-        self.telling.last_outcome = Some((wanted, index));
-        index
+        let (mark, place) = (self.telling.mark, index_of(self.table.outcomes.len() - 1));
+        *self.telling.known_outcome(pattern, number) = KnownOutcome { mark, place };
+        place
     }
 
-    fn id_slot(&mut self, row: u32) -> IdSlot {
-        let id = self.rows.id(row);
-        if let IdRef::Number(number) = id
-            && let Some(slot) = IdSlot::position(number)
-        {
-            return slot;
-        }
-        self.table.push_text(&id.text())
-    }
-
-    fn tell_one(&mut self, key: &Key, name: u32, found: &Found) {
+    #[inline]
+    fn tell_one(&mut self, key: &Key, (name, partition): (u32, u32), found: &Found, first: Edge, last: Edge) {
         let outcome = self.outcome_index(found.pattern, found.configuration);
-        let (start, end) = (self.rows.ts(found.start), self.rows.ts(found.end));
-        let until = match self.programs[found.pattern].window {
-            Window::Time(length) => Some(start.saturating_add(length)),
-            _ => None,
-        };
-        let (first, last) = (self.id_slot(found.start), self.id_slot(found.end));
+        let length = self.telling.manners[found.pattern].length;
         self.table.rows.push(ChangeRow {
             kind: if found.retracts {
                 ChangeKind::Retract
@@ -139,22 +264,22 @@ impl Engine {
                 ChangeKind::Insert
             },
             degraded: key.degraded,
-            has_until: until.is_some(),
+            has_until: length >= 0,
             pattern: index_of(found.pattern),
             key: name,
             outcome,
             record: found.record,
-            start,
-            end,
-            until: until.unwrap_or(0),
-            first,
-            last,
+            partition,
+            start: first.ts,
+            end: last.ts,
+            until: if length < 0 { 0 } else { first.ts.saturating_add(length) },
+            first: first.id,
+            last: last.id,
         });
     }
 
-    /// Inserts that are not final yet wait; a retraction of one that waits says nothing.
-    fn tell_or_hold(&mut self, key: &Key, name: u32, found: &Found) {
-        self.tell_one(key, name, found);
+    /// Of what was told last: an insert that is not final yet waits; a retraction of one that waits says nothing.
+    fn hold(&mut self, key: &Key, found: &Found) {
         let row = self.table.rows[self.table.rows.len() - 1];
         let domain = &mut self.domains[key.domain];
         let identity = (row.end, self.table.match_id(&row));
@@ -188,16 +313,20 @@ impl Engine {
         let Some(bound) = self.domains[domain].effective else {
             return;
         };
+        let partition = self.domains[domain].partition;
         for pattern in 0..self.programs.len() {
+            if self.domains[domain].held[pattern].is_empty() {
+                continue;
+            }
             let later = self.domains[domain].held[pattern].split_off(&(bound, [0; 16]));
             let now = std::mem::replace(&mut self.domains[domain].held[pattern], later);
             for held in now.into_values() {
-                self.tell_again(pattern, held);
+                self.tell_again(pattern, partition, held);
             }
         }
     }
 
-    fn tell_again(&mut self, pattern: usize, held: Held) {
+    fn tell_again(&mut self, pattern: usize, partition: u32, held: Held) {
         let key = self.key_index(&held.key);
         self.table.outcomes.push(Outcome {
             pattern: index_of(pattern),
@@ -213,6 +342,7 @@ impl Engine {
             key,
             outcome: index_of(self.table.outcomes.len() - 1),
             record: self.findings.record,
+            partition,
             start: held.start,
             end: held.end,
             until: held.until.unwrap_or(0),

@@ -42,6 +42,7 @@ fn push(table: &mut ChangeTable, kind: ChangeKind, span: (i64, i64), first: &str
         key: newest(table.keys.len()),
         outcome: newest(table.outcomes.len()),
         record: 0,
+        partition: 0,
         start: span.0,
         end: span.1,
         until: span.0.saturating_add(2000),

@@ -18,8 +18,41 @@ pub(crate) struct NativeChanges {
     table: ChangeTable,
     fed: Fed,
     settled: bool,
-    /// Of the engine: where small batches are written one after the other.
-    sheets: Arc<Mutex<Sheets>>,
+    memory: Arc<Memory>,
+}
+
+/// What the changes of an engine use one after the other.
+#[derive(Default)]
+pub(crate) struct Memory {
+    /// Where small batches are written.
+    sheets: Mutex<Sheets>,
+    /// The memory of changes that nobody needs any more.
+    rows: Mutex<Vec<ChangeRow>>,
+}
+
+/// The memory of more changes is not kept.
+const MOST_SPARE_ROWS: usize = 1 << 16;
+
+impl Memory {
+    /// Memory for changes, if there is any.
+    pub(crate) fn take_rows(&self) -> Vec<ChangeRow> {
+        self.rows
+            .lock()
+            .map(|mut rows| std::mem::take(&mut *rows))
+            .unwrap_or_default()
+    }
+}
+
+impl Drop for NativeChanges {
+    fn drop(&mut self) {
+        let rows = std::mem::take(&mut self.table.rows);
+        if rows.capacity() <= MOST_SPARE_ROWS
+            && let Ok(mut spare) = self.memory.rows.lock()
+            && spare.capacity() < rows.capacity()
+        {
+            *spare = rows;
+        }
+    }
 }
 
 /// `(kind, record, pattern, key, start, end, until, state, registers, first, last, degraded, match id)`.
@@ -37,12 +70,12 @@ type Row<'py> = (
 );
 
 impl NativeChanges {
-    pub(crate) fn new(table: ChangeTable, fed: Fed, sheets: Arc<Mutex<Sheets>>) -> Self {
+    pub(crate) fn new(table: ChangeTable, fed: Fed, memory: Arc<Memory>) -> Self {
         Self {
             table,
             fed,
             settled: false,
-            sheets,
+            memory,
         }
     }
 
@@ -102,13 +135,18 @@ impl NativeChanges {
         self.table.rows.iter().map(encode).collect()
     }
 
+    /// The partition of each change, in order.
+    fn partitions(&self) -> Vec<u32> {
+        self.table.rows.iter().map(|row| row.partition).collect()
+    }
+
     /// The changes as a `pyarrow.RecordBatch`.
     fn arrow<'py>(&mut self, py: Python<'py>, ids: bool) -> PyResult<Bound<'py, PyAny>> {
         if ids {
             self.settle();
         }
         let columns = py.detach(|| self.table.to_columns(ids));
-        to_pyarrow(py, columns.map_err(PyValueError::new_err)?, ids, &self.sheets)
+        to_pyarrow(py, columns.map_err(PyValueError::new_err)?, ids, &self.memory.sheets)
     }
 }
 

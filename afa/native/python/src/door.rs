@@ -1,6 +1,6 @@
 //! The class behind `afa.Engine`.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use afa_engine::arrow_rows::ArrowRows;
 use afa_engine::domain::Origin;
@@ -15,8 +15,8 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use crate::arrow_capsule::{KnownSchema, Sheets, import_batch};
-use crate::changes::NativeChanges;
+use crate::arrow_capsule::{KnownSchema, import_batch};
+use crate::changes::{Memory, NativeChanges};
 use crate::guard::{broken, guarded};
 use crate::pattern::{apply_arc, build_engine};
 use crate::raw_input::{Beside, RawInput};
@@ -30,7 +30,7 @@ pub(crate) struct NativeEngine {
     raw: RawInput,
     batch: Option<ArrowRows>,
     schema: Option<KnownSchema>,
-    sheets: Arc<Mutex<Sheets>>,
+    memory: Arc<Memory>,
     /// What a panic left behind.
     failure: Option<String>,
 }
@@ -57,13 +57,14 @@ impl NativeEngine {
     fn begin(&mut self, net_per_batch: bool, stops_at_bad: bool) {
         let net = if net_per_batch { Net::Batch } else { Net::Record };
         self.feeding.begin(net, stops_at_bad);
+        self.engine.reuse(self.memory.take_rows());
     }
 
     fn changes(&mut self) -> NativeChanges {
         self.engine.finish(&mut self.feeding);
         self.raw.clear();
         let fed = std::mem::take(&mut self.feeding.fed);
-        NativeChanges::new(self.engine.take_changes(), fed, self.sheets.clone())
+        NativeChanges::new(self.engine.take_changes(), fed, self.memory.clone())
     }
 
     /// Works on the engine without the interpreter's lock; a panic is reported, now and ever after.
@@ -100,7 +101,7 @@ impl NativeEngine {
             raw: RawInput::default(),
             batch: None,
             schema: None,
-            sheets: Arc::default(),
+            memory: Arc::default(),
             failure: None,
         })
     }

@@ -16,11 +16,11 @@ use pyo3::prelude::*;
 use super::export::{Content, Links, import};
 
 /// Rows of a sheet.
-const ROWS: usize = 2048;
+const ROWS: usize = 4096;
 /// Batches with more rows go by themselves.
-const FEW_ROWS: usize = 256;
+const FEW_ROWS: usize = 512;
 /// The bytes of the texts of a column, per row: ids are longer, but most batches do not fill the rows that they take.
-const TEXT_BYTES: usize = 8;
+const TEXT_BYTES: usize = 12;
 /// Batches with more bytes of texts in a column go by themselves.
 const FEW_BYTES: usize = ROWS * TEXT_BYTES / 4;
 /// All columns but that of match ids.
