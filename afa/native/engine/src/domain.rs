@@ -241,7 +241,7 @@ impl Engine {
         }
         let mut plan = Plan::default();
         let mut rows = std::collections::HashMap::default();
-        for row in key.spine.pages.iter().flat_map(|page| page.rows()) {
+        for row in key.spine.pages.iter().flat_map(Page::rows) {
             if self.rows.class(pattern, row) == UNRELEASED {
                 let class = self.class_now(pattern, row, key.domain);
                 if class != UNRELEASED {

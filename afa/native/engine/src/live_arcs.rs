@@ -7,6 +7,7 @@ use crate::engine::{Engine, live};
 use crate::epochs::{Epochs, Life};
 use crate::key::Key;
 use crate::lane::Lane;
+use crate::page::Page;
 use crate::rows::parts;
 use crate::segment::Fed;
 use crate::spine::Place;
@@ -205,13 +206,7 @@ impl Engine {
             }
             key.carried.retain(|(carrier, _)| *carrier != pattern);
             key.lanes.push(Lane::of(tail));
-            for row in key
-                .spine
-                .pages
-                .iter()
-                .flat_map(|page| page.rows())
-                .collect::<Vec<u32>>()
-            {
+            for row in key.spine.pages.iter().flat_map(Page::rows).collect::<Vec<u32>>() {
                 self.fill_class(pattern, row);
             }
             self.keys[number] = Some(key);

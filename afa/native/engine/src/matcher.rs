@@ -1,24 +1,21 @@
 //! One key at a time: what events do to its lists.
 
 use crate::chunk::CHUNK_ROWS;
-use crate::configuration::{code_of, start_row};
+use crate::configuration::{Word, code_of, start_row};
 use crate::found::Findings;
 use crate::key::Key;
 use crate::lane::Lane;
 use crate::late::LateScratch;
 use crate::linear::LinearScratch;
-use crate::page::PAGE_ENTRIES;
+use crate::page::{PAGE_ENTRIES, Page};
 use crate::pattern::Window;
 use crate::program::{Program, Shared, UNRELEASED, UNSEEN};
 use crate::rows::{Rows, Stretch, parts};
-use crate::spine::Place;
+use crate::spine::{Place, WORTHY_RUN};
 use crate::stepper::{Entries, Stepper};
 
 /// The most entries of a run where patterns keep lists.
 pub(crate) const LISTED_RUN: usize = 32;
-
-/// A row and how many follow each other from it on, in one chunk.
-type Run = (u32, usize);
 
 /// Everything that matching needs beside the key itself.
 pub struct Matcher<'a> {
@@ -67,23 +64,37 @@ impl Matcher<'_> {
         let longest = self.longest_run();
         let mut at = 0;
         while at < rows.len() {
-            // No page takes more.
-            let run = rows.count_run(at, longest.max(PAGE_ENTRIES));
-            let count = key
-                .spine
-                .ready_page(self.rows, rows.row(at), run, longest, key.lanes.iter());
-            let first = rows.row(at);
+            let piece = self.next_piece(key, rows, at, longest);
             for lane in 0..self.lanes.len() {
                 #[allow(clippy::cast_possible_truncation)] // a batch has far fewer records
                 let record = first_record.map(|first| first + at as u32);
-                self.append_lane(key, lane, (first, count), record);
+                self.append_lane(key, lane, piece, record);
             }
-            self.push_run(key, (first, count));
+            self.push_piece(key, piece);
             if self.lanes.len() > 1 {
                 self.keep_all(key);
             }
-            at += count;
+            at += piece.len();
         }
+    }
+
+    /// The rows from one on that the last page takes, which is a new one if need be.
+    fn next_piece<'a>(&self, key: &mut Key, rows: Stretch<'a>, at: usize, longest: usize) -> Stretch<'a> {
+        // No page takes more.
+        let run = rows.count_run(at, longest.max(PAGE_ENTRIES));
+        let count = key
+            .spine
+            .ready_page(self.rows, rows.row(at), run, longest, key.lanes.iter());
+        if run < WORTHY_RUN
+            && at + count < rows.len()
+            && let Stretch::Listed(_) = rows
+            && let Some(page) = key.spine.pages.back_mut()
+            && page.len() < PAGE_ENTRIES
+        {
+            page.list_run(self.rows);
+            return rows.part(at, rows.len().min(at + page.room()));
+        }
+        Stretch::Run(rows.row(at), count)
     }
 
     /// Takes one event that comes after all that the key has: the shortest way to what `append` would do.
@@ -105,7 +116,7 @@ impl Matcher<'_> {
                     self.findings
                         .note_list(&self.programs[pattern], pattern, row, state.list());
                 }
-                None => self.step_rows(state, pattern, (row, 1), record),
+                None => self.step_rows(state, pattern, Stretch::Run(row, 1), record),
             }
         }
         self.rows.store(chunk, 1, ts);
@@ -162,23 +173,27 @@ impl Matcher<'_> {
         }
     }
 
-    /// Adds rows that follow each other to the last page, which has room for them.
-    fn push_run(&mut self, key: &mut Key, (first, count): Run) {
+    /// Adds rows to the last page, which has room for them.
+    fn push_piece(&mut self, key: &mut Key, piece: Stretch<'_>) {
         let Some(page) = key.spine.pages.back_mut() else {
             return;
         };
-        let (chunk, offset) = parts(first);
-        let times = &self.rows.chunk(chunk).times()[offset..offset + count];
-        let newest = times[times.len() - 1];
-        if page.is_run() {
+        if let Stretch::Run(first, count) = piece
+            && page.is_run()
+        {
+            let newest = self.rows.ts(piece.row(count - 1));
             page.extend_run(first, count, newest);
-        } else {
-            times.iter().zip(first..).for_each(|(ts, row)| page.push(*ts, row));
+            self.rows.store(parts(first).0, count, newest);
+            return;
         }
-        self.rows.store(chunk, count, newest);
+        for row in piece.rows() {
+            let ts = self.rows.ts(row);
+            page.push(ts, row);
+            self.rows.store(parts(row).0, 1, ts);
+        }
     }
 
-    fn append_lane(&mut self, key: &mut Key, lane: usize, piece: Run, first_record: Option<u32>) {
+    fn append_lane(&mut self, key: &mut Key, lane: usize, piece: Stretch<'_>, first_record: Option<u32>) {
         let pattern = self.lanes[lane];
         if self.programs[pattern].gap_free {
             self.append_gap_free(key, lane, piece, first_record);
@@ -187,11 +202,11 @@ impl Matcher<'_> {
         self.step_rows(&mut key.lanes[lane], pattern, piece, first_record);
     }
 
-    fn append_gap_free(&mut self, key: &mut Key, lane: usize, piece: Run, first_record: Option<u32>) {
+    fn append_gap_free(&mut self, key: &mut Key, lane: usize, piece: Stretch<'_>, first_record: Option<u32>) {
         let pattern = self.lanes[lane];
         let mut before = self.seq_before(key, lane, None);
-        let first_slot = key.spine.pages.back().map_or(0, |page| page.len());
-        for (step, row) in (piece.0..).take(piece.1).enumerate() {
+        let first_slot = key.spine.pages.back().map_or(0, Page::len);
+        for (step, row) in piece.rows().enumerate() {
             if let Some(first) = first_record {
                 #[allow(clippy::cast_possible_truncation)] // at most a page
                 let step = step as u32;
@@ -210,37 +225,53 @@ impl Matcher<'_> {
             }
             before = self.rows.seq(row);
             let record = first_record.map(|_| self.findings.record);
-            self.step_rows(&mut key.lanes[lane], pattern, (row, 1), record);
+            self.step_rows(&mut key.lanes[lane], pattern, Stretch::Run(row, 1), record);
         }
     }
 
-    /// Steps the list after the last event over rows that follow, and each other.
-    fn step_rows(&mut self, lane: &mut Lane, pattern: usize, (first, count): Run, first_record: Option<u32>) {
-        let (number, offset) = parts(first);
-        let chunk = self.rows.chunk(number);
-        let end = offset + count;
-        #[allow(clippy::cast_possible_truncation)] // a run lies in one chunk
-        let entries = Entries {
-            row: |at| first + at as u32,
-            times: &chunk.times()[offset..end],
-            classes: &chunk.classes(pattern)[offset..end],
-        };
+    /// Steps the list after the last event over rows that follow, no more than a page takes.
+    fn step_rows(&mut self, lane: &mut Lane, pattern: usize, piece: Stretch<'_>, first_record: Option<u32>) {
+        let findings = &mut *self.findings;
         let mut stepper = Stepper {
             program: &mut self.programs[pattern],
             rows: self.rows,
             max_partial_matches: self.max_partial_matches,
             refused: 0,
         };
-        let findings = &mut *self.findings;
-        stepper.step_over(lane, &entries, |program, at, word| {
-            #[allow(clippy::cast_possible_truncation)] // a run lies in one chunk
+        let note = |program: &Program, at: usize, word: Word| {
+            #[allow(clippy::cast_possible_truncation)] // at most a page
             let step = at as u32;
-            if let Some(record) = first_record {
-                findings.record = record + step;
+            findings.record = first_record.map_or(findings.record, |first| first + step);
+            findings.note(program, pattern, false, start_row(word), piece.row(at), code_of(word));
+        };
+        match piece {
+            Stretch::Run(first, count) => {
+                let (chunk, offset) = parts(first);
+                let chunk = self.rows.chunk(chunk);
+                let entries = Entries {
+                    row: |at| piece.row(at),
+                    times: &chunk.times()[offset..offset + count],
+                    classes: &chunk.classes(pattern)[offset..offset + count],
+                };
+                stepper.step_over(lane, &entries, note);
             }
-            findings.note(program, pattern, false, start_row(word), first + step, code_of(word));
-        });
-        findings.refused += stepper.refused;
+            Stretch::Listed(rows) => {
+                let (mut times, mut classes) = ([0; PAGE_ENTRIES], [0; PAGE_ENTRIES]);
+                for (at, row) in rows.iter().enumerate() {
+                    let (chunk, offset) = parts(*row);
+                    let chunk = self.rows.chunk(chunk);
+                    (times[at], classes[at]) = (chunk.times()[offset], chunk.class(pattern, offset));
+                }
+                let entries = Entries {
+                    row: |at| rows[at],
+                    times: &times[..rows.len()],
+                    classes: &classes[..rows.len()],
+                };
+                stepper.step_over(lane, &entries, note);
+            }
+        }
+        let refused = stepper.refused;
+        self.findings.refused += refused;
     }
 
     /// The sequence number of the last event that a lane saw before a place (none: the end).
@@ -282,7 +313,7 @@ impl Matcher<'_> {
             gone.extend(tomb.seqs.iter().copied().filter(between));
         }
         if self.programs[pattern].key_field.is_some() {
-            for row in key.spine.pages.iter().flat_map(|page| page.rows()) {
+            for row in key.spine.pages.iter().flat_map(Page::rows) {
                 if self.rows.class(pattern, row) == UNSEEN {
                     gone.extend(self.rows.seqs(row).into_iter().filter(between));
                 }

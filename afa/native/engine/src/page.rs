@@ -145,6 +145,9 @@ impl Page {
     }
 
     /// Adds an entry to a list that has room.
+    ///
+    /// # Panics
+    /// If it is a run, or full.
     #[inline]
     pub fn push(&mut self, ts: i64, row: u32) {
         let at = self.len();
@@ -201,6 +204,9 @@ impl Page {
     }
 
     /// Puts an entry at a slot of a list; there must be room.
+    ///
+    /// # Panics
+    /// If it is a run, or full.
     pub fn insert(&mut self, slot: usize, ts: i64, row: u32) {
         let end = self.len();
         let listed = self.listed.as_mut().expect("a list");

@@ -15,6 +15,7 @@ use crate::engine::Engine;
 use crate::key::{Key, Tomb};
 use crate::lane::List;
 use crate::matcher::{Matcher, expiry, is_closed};
+use crate::page::Page;
 use crate::program::{Program, UNRELEASED, UNSEEN};
 use crate::rows::{Rows, parts};
 use crate::snapshot_form::{SnapshotFault, Writer, digest, seal};
@@ -241,7 +242,7 @@ fn write_events(writer: &mut Writer, rows: &Rows, key: &Key, first: Option<Place
     let mut events = Vec::new();
     if let Some(place) = first {
         let pages = key.spine.pages.iter().skip(place.page);
-        events.extend(pages.flat_map(|page| page.rows()).skip(place.slot));
+        events.extend(pages.flat_map(Page::rows).skip(place.slot));
     }
     writer.length(events.len());
     let mut data = Vec::new();

@@ -10,7 +10,7 @@ use crate::page::{PAGE_ENTRIES, Page};
 use crate::rows::Rows;
 
 /// So many rows in a row are worth a page of their own.
-const WORTHY_RUN: usize = 16;
+pub(crate) const WORTHY_RUN: usize = 16;
 
 /// Where an entry stands; good until the next insert or removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,6 +76,7 @@ impl Pages {
     }
 
     /// All of them, in order.
+    #[must_use]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Page> {
         self.older.iter().chain(&self.last)
     }
@@ -178,7 +179,7 @@ impl Spine {
     /// The time of the last entry.
     #[must_use]
     pub fn last_ts(&self) -> Option<i64> {
-        self.pages.back().map(|page| page.last_ts())
+        self.pages.back().map(Page::last_ts)
     }
 
     /// The row of the last entry.
