@@ -55,7 +55,7 @@ pub(crate) fn is_closed(program: &Program, expires: i64, ts: i64) -> bool {
 
 impl Matcher<'_> {
     /// Takes events that come after all that the key has, in order. `first_record` is the record of the first one if
-    /// each has its own.
+    /// each has its own: then all are of one chunk, and their records as far apart as they are there.
     pub fn append(&mut self, key: &mut Key, rows: &[u32], first_record: Option<u32>) {
         if !self.linear.is_empty() {
             self.append_linear(key, rows, first_record);
@@ -70,8 +70,7 @@ impl Matcher<'_> {
             let count = key.spine.ready_page(self.spare_pages, rows[at], run, longest, lists);
             let piece = &rows[at..at + count];
             for lane in 0..self.lanes.len() {
-                #[allow(clippy::cast_possible_truncation)] // a batch has far fewer records
-                let record = first_record.map(|first| first + at as u32);
+                let record = first_record.map(|first| first + (rows[at] - rows[0]));
                 self.append_lane(key, lane, piece, record);
             }
             self.push_run(key, piece);

@@ -48,6 +48,9 @@ pub(crate) struct Segment {
     /// Where each row comes from; empty: all from `origin`.
     pub(crate) origins: Vec<Origin>,
     pub(crate) origin: Origin,
+    /// The least and the greatest time if the rows were classified when they were added; else they are when they are
+    /// taken.
+    pub(crate) span: Option<(i64, i64)>,
     /// Rows that wait for the end of the batch, with their keys.
     pub(crate) pending: Vec<(u32, u32)>,
     /// A run of rows that is appended together.
@@ -72,6 +75,7 @@ impl Segment {
         self.keys.clear();
         self.records.clear();
         self.origins.clear();
+        self.span = None;
     }
 }
 
@@ -81,7 +85,9 @@ impl Engine {
         if segment.keys.is_empty() {
             return;
         }
-        let oldest = self.classify(segment);
+        let (oldest, _) = segment
+            .span
+            .unwrap_or_else(|| self.classify(segment.chunk, segment.first, &segment.keys));
         self.counters.events += segment.keys.iter().filter(|key| **key != NO_KEY).count() as u64;
         let mut place = 0;
         if net == Net::Batch && self.all_in_time(segment, oldest) {
@@ -120,15 +126,25 @@ impl Engine {
             }
             return place + 1;
         }
-        let mut end = place + 1;
         let plain = segment.records.is_empty() && segment.origins.is_empty();
-        if plain {
-            end += count_run(&segment.keys[place..], &times[place..segment.keys.len()]);
-        }
+        let (mut begin, mut end) = (place, place + 1);
         let mut run = std::mem::take(&mut segment.run);
         run.clear();
-        let (first, last) = (segment.first + place, segment.first + end);
-        run.extend((first..last).map(|offset| row_number(segment.chunk, offset)));
+        let times = &times[..segment.keys.len()];
+        loop {
+            if plain {
+                end += count_run(&segment.keys[begin..], &times[begin..]);
+            }
+            let (first, last) = (segment.first + begin, segment.first + end);
+            run.extend((first..last).map(|offset| row_number(segment.chunk, offset)));
+            // Rows that are not to be taken do not end a run.
+            let gap = segment.keys[end..].iter().take_while(|other| **other == NO_KEY).count();
+            begin = end + gap;
+            if !plain || gap == 0 || segment.keys.get(begin) != Some(&key) || times[begin] <= times[end - 1] {
+                break;
+            }
+            end = begin + 1;
+        }
         self.count_unseen(&run);
         self.append(number, &run, Some(segment.record(place)));
         segment.run = run;
@@ -197,43 +213,35 @@ impl Engine {
         Some(format!("ts {ts} is below the punctuation {bound} when {text}"))
     }
 
-    /// Evaluates the predicates that a segment's rows need, and finds their classes for patterns that keep lists.
-    /// The answer is the least time.
-    pub(crate) fn classify(&mut self, segment: &Segment) -> i64 {
-        let (begin, end) = (segment.first, segment.first + segment.keys.len());
-        let times = &self.rows.chunk(segment.chunk).times()[begin..end];
+    /// Evaluates the predicates that rows of a chunk with these keys need, and finds their classes for patterns that
+    /// keep lists. The answer is the least and the greatest time.
+    pub(crate) fn classify(&mut self, chunk: usize, begin: usize, keys: &[u32]) -> (i64, i64) {
+        let end = begin + keys.len();
+        let times = &self.rows.chunk(chunk).times()[begin..end];
         let (oldest, newest) = span(times);
         for number in 0..self.programs.len() {
-            self.programs[number].prepare(&mut self.rows, segment.chunk, &mut self.shared, oldest, newest);
+            self.programs[number].prepare(&mut self.rows, chunk, &mut self.shared, oldest, newest);
         }
         for lane in 0..self.lanes.len() {
             let pattern = self.lanes[lane];
-            let mut classes = std::mem::take(self.rows.chunk_mut(segment.chunk).classes_mut(pattern));
+            let mut classes = std::mem::take(self.rows.chunk_mut(chunk).classes_mut(pattern));
             classes.resize(end, UNSEEN);
             let program = &mut self.programs[pattern];
-            classify_rows(
-                program,
-                &self.rows,
-                segment.chunk,
-                begin,
-                &mut classes[begin..],
-                oldest,
-                newest,
-            );
+            classify_rows(program, &self.rows, chunk, begin, &mut classes[begin..], oldest, newest);
             if program.key_field.is_some() || program.speculation.is_some() {
-                self.hide(segment, pattern, &mut classes);
+                self.hide(chunk, begin, keys, pattern, &mut classes);
             }
-            *self.rows.chunk_mut(segment.chunk).classes_mut(pattern) = classes;
+            *self.rows.chunk_mut(chunk).classes_mut(pattern) = classes;
         }
-        oldest
+        (oldest, newest)
     }
 
     /// Rows that a pattern does not see, or not yet.
-    fn hide(&self, segment: &Segment, pattern: usize, classes: &mut [u32]) {
+    fn hide(&self, chunk: usize, first: usize, keys: &[u32], pattern: usize, classes: &mut [u32]) {
         let program = &self.programs[pattern];
-        let chunk = self.rows.chunk(segment.chunk);
-        for (place, number) in segment.keys.iter().enumerate() {
-            let offset = segment.first + place;
+        let chunk = self.rows.chunk(chunk);
+        for (place, number) in keys.iter().enumerate() {
+            let offset = first + place;
             let Some(key) = self.keys.get(*number as usize).and_then(Option::as_ref) else {
                 continue;
             };
@@ -250,9 +258,19 @@ impl Engine {
     }
 }
 
+/// Of a run so many rows are looked at one by one first: a block is too much for a short one.
+const FIRST_ROWS: usize = 16;
+
 /// How many rows after the first have its key and a time later than the row before.
 fn count_run(keys: &[u32], times: &[i64]) -> usize {
     let mut count = 0;
+    let goes_on = |count: usize| keys[count] == keys[count + 1] && times[count] < times[count + 1];
+    while count + 1 < keys.len().min(FIRST_ROWS) && goes_on(count) {
+        count += 1;
+    }
+    if count + 1 < FIRST_ROWS {
+        return count;
+    }
     // Whole blocks at a time: most streams are in order, and often of one key.
     while count + 65 <= keys.len() {
         let (keys, times) = (&keys[count..count + 65], &times[count..count + 65]);
@@ -265,7 +283,7 @@ fn count_run(keys: &[u32], times: &[i64]) -> usize {
         }
         count += 64;
     }
-    while count + 1 < keys.len() && keys[count] == keys[count + 1] && times[count] < times[count + 1] {
+    while count + 1 < keys.len() && goes_on(count) {
         count += 1;
     }
     count
