@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, Hasher};
 use foldhash::fast::FixedState;
 
 use crate::arc_index::ArcIndex;
-pub use crate::arc_index::KnownArc;
+pub use crate::arc_index::{KnownArc, Looked};
 pub use crate::arc_record::{ArcRecord, BodyText, read_arc_record};
 
 /// The body number of an arc about which must always be asked: one whose lifetime names the least 64-bit number, which
@@ -148,6 +148,26 @@ impl ArcBook {
         self.arcs.set(id, arc);
     }
 
+    /// The same for an id that was looked for just now.
+    ///
+    /// # Panics
+    /// As `set`.
+    pub fn put(&mut self, looked: Looked, id: &str, arc: KnownArc) {
+        self.arcs.put(looked, id, arc);
+    }
+
+    /// Looks for an id.
+    #[must_use]
+    pub fn look_up(&self, id: &str) -> Looked {
+        self.arcs.look_up(id)
+    }
+
+    /// The arc of an id that was looked for just now.
+    #[must_use]
+    pub fn arc(&self, looked: Looked) -> Option<KnownArc> {
+        self.arcs.arc(looked)
+    }
+
     /// Makes an id unknown, as an `arc-retract` does. False if it was.
     pub fn remove(&mut self, id: &str) -> bool {
         self.arcs.remove(id)
@@ -156,6 +176,11 @@ impl ArcBook {
     /// Cleanup took the arc away: it stays known but is not counted as live. False if the id is unknown.
     pub fn mark_dead(&mut self, id: &str) -> bool {
         self.arcs.mark_dead(id)
+    }
+
+    /// Cleanup took the arcs away for which it says so.
+    pub fn mark_dead_if(&mut self, is_dead: impl Fn(&KnownArc) -> bool) {
+        self.arcs.mark_dead_if(is_dead);
     }
 
     /// The arc of this id, dead or alive.
@@ -185,7 +210,12 @@ impl ArcBook {
     /// Changes nothing itself.
     #[must_use]
     pub fn judge<'a>(&self, record: &ArcRecord<'a>, bound: Option<i64>) -> Verdict<'a> {
-        let old = self.arcs.get(record.id);
+        self.judge_known(record, self.arcs.get(record.id), bound)
+    }
+
+    /// The same if the arc of the record's id is known.
+    #[must_use]
+    pub fn judge_known<'a>(&self, record: &ArcRecord<'a>, old: Option<KnownArc>, bound: Option<i64>) -> Verdict<'a> {
         if old.is_some_and(|old| self.must_ask(&old)) {
             return Verdict::Ask;
         }

@@ -259,6 +259,15 @@ impl Chunk {
         &self.truths[predicate as usize]
     }
 
+    /// The truths of a predicate for 64 rows from an offset on; where they were not computed they are 0.
+    #[must_use]
+    #[inline]
+    pub fn truth_word(&self, predicate: u32, offset: usize) -> u64 {
+        self.truths
+            .get(predicate as usize)
+            .map_or(0, |truths| truths.word(offset))
+    }
+
     /// The class of a row for a pattern that keeps them.
     #[must_use]
     #[inline]

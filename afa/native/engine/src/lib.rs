@@ -13,6 +13,7 @@ pub mod arrow_layout;
 pub mod arrow_rows;
 pub mod arrow_text;
 pub mod batch;
+mod chain;
 pub mod change_arrow;
 pub mod change_table;
 pub mod chunk;

@@ -7,7 +7,7 @@ use foldhash::fast::FixedState;
 
 use crate::chunk::Chunk;
 use crate::configuration::{Code, FINAL, Sets, UNKNOWN};
-use crate::epochs::{Alive, ClassTable, Epochs, Life, NOTHING};
+use crate::epochs::{Alive, ClassTable, Epoch, Epochs, Life, Moves, NOTHING};
 use crate::expression::{FieldPath, Node};
 use crate::pattern::{Body, Frame, Register, Window};
 use crate::predicate::{Columns, Predicates};
@@ -31,13 +31,15 @@ pub struct Shared {
 pub(crate) struct CompiledBody {
     pub(crate) body: Body,
     /// Conjuncts that read the event alone: part of the event's class.
-    predicates: Vec<u32>,
+    pub(crate) predicates: Vec<u32>,
     /// The other conjuncts.
     pub(crate) residual: Vec<Node>,
     /// Whether a residual reads the event.
     pub(crate) decides: bool,
     /// Whether the transfer reads the event.
     pub(crate) computes: bool,
+    /// Whether an arc had it before, so that its fields are read already and it fits the chain if there is one.
+    pub(crate) was_alive: bool,
 }
 
 /// The bodies that an event of a class may take.
@@ -87,8 +89,9 @@ pub struct Program {
     class_numbers: HashMap<Vec<u32>, u32, FixedState>,
     epochs: Epochs,
     has_forgotten: bool,
-    alive: Vec<Alive>,
+    pub(crate) alive: Vec<Alive>,
     alive_numbers: HashMap<Vec<u32>, u32, FixedState>,
+    moves: Moves,
 }
 
 impl Program {
@@ -121,6 +124,7 @@ impl Program {
             has_forgotten: false,
             alive: vec![Alive::new(Vec::new(), Vec::new(), Vec::new())],
             alive_numbers: HashMap::default(),
+            moves: Moves::default(),
         };
         program.alive_numbers.insert(Vec::new(), NOTHING);
         program.start = program.state(&frame.start);
@@ -192,9 +196,20 @@ impl Program {
             body: body.clone(),
             predicates,
             residual,
+            was_alive: false,
         });
         self.body_numbers.insert(body, number);
         number
+    }
+
+    /// Whether an arc has or had this body.
+    pub(crate) fn was_alive(&self, body: u32) -> bool {
+        self.bodies[body as usize].was_alive
+    }
+
+    /// The same; from now on one had.
+    pub(crate) fn note_alive(&mut self, body: u32) -> bool {
+        std::mem::replace(&mut self.bodies[body as usize].was_alive, true)
     }
 
     /// The fields of events that the pattern reads.
@@ -212,29 +227,43 @@ impl Program {
 
     /// Changes the life of an arc: what it was, if anything, and what it is now.
     pub fn change_life(&mut self, old: Option<&Life>, new: Option<&Life>, shared: &mut Shared) {
-        let mut epochs = std::mem::replace(&mut self.epochs, Epochs::new(0));
-        if let Some(life) = old {
-            epochs.change(life, |alive| self.without(alive, life.body, shared));
-        }
-        if let Some(life) = new {
-            epochs.change(life, |alive| self.with(alive, life.body, shared));
+        let (old, new) = (old.filter(|life| !life.is_empty()), new.filter(|life| !life.is_empty()));
+        let mut epochs = std::mem::take(&mut self.epochs);
+        if let (Some(old), Some(new)) = (old, new)
+            && old.body == new.body
+        {
+            for part in old.outside(new) {
+                epochs.change(&part, |alive| self.moved(alive, part.body, false, shared));
+            }
+            for part in new.outside(old) {
+                epochs.change(&part, |alive| self.moved(alive, part.body, true, shared));
+            }
+        } else {
+            if let Some(life) = old {
+                epochs.change(life, |alive| self.moved(alive, life.body, false, shared));
+            }
+            if let Some(life) = new {
+                epochs.change(life, |alive| self.moved(alive, life.body, true, shared));
+            }
         }
         self.epochs = epochs;
     }
 
-    fn with(&mut self, alive: u32, body: u32, shared: &mut Shared) -> u32 {
+    /// What bodies become when one more is alive, or one less.
+    fn moved(&mut self, alive: u32, body: u32, comes: bool, shared: &mut Shared) -> u32 {
+        if let Some(known) = self.moves.get(alive, body, comes) {
+            return known;
+        }
         let mut bodies = self.alive[alive as usize].bodies.clone();
         let at = bodies.partition_point(|known| *known < body);
-        bodies.insert(at, body);
-        self.alive_number(bodies, shared)
-    }
-
-    fn without(&mut self, alive: u32, body: u32, shared: &mut Shared) -> u32 {
-        let mut bodies = self.alive[alive as usize].bodies.clone();
-        if let Ok(at) = bodies.binary_search(&body) {
+        if comes {
+            bodies.insert(at, body);
+        } else if bodies.get(at) == Some(&body) {
             bodies.remove(at);
         }
-        self.alive_number(bodies, shared)
+        let number = self.alive_number(bodies, shared);
+        self.moves.put(alive, body, comes, number);
+        number
     }
 
     fn alive_number(&mut self, bodies: Vec<u32>, shared: &mut Shared) -> u32 {
@@ -252,65 +281,17 @@ impl Program {
         number
     }
 
-    /// The columns of triggers, one per step, of a linear pattern with these bodies.
-    fn columns_of(&self, bodies: &[u32], shared: &mut Shared) -> Vec<u32> {
-        let steps = self.chain.len().saturating_sub(1);
-        let mut forms = vec![Vec::new(); steps];
-        for body in bodies {
-            let compiled = &self.bodies[*body as usize];
-            if let Some(step) = self.chain.iter().position(|state| *state == compiled.body.source)
-                && step < steps
-            {
-                forms[step].push(compiled.predicates.clone());
-            }
-        }
-        forms.into_iter().map(|form| shared.columns.number(form)).collect()
-    }
-
-    /// Looks whether the pattern is linear, from all bodies it has; to be asked before any arc is alive.
-    pub fn find_chain(&mut self) {
-        let timed = matches!(self.window, Window::Time(_));
-        let plain = self.registers.is_empty() && self.key_field.is_none();
-        if timed && plain && !self.gap_free && self.speculation.is_none() {
-            self.chain = self.follow_chain().unwrap_or_default();
-        }
-    }
-
-    fn follow_chain(&self) -> Option<Vec<u32>> {
-        let mut chain = vec![self.start];
-        while !self.finals[*chain.last()? as usize] {
-            let here = *chain.last()?;
-            let mut targets = self.bodies.iter().filter(|known| known.body.source == here);
-            let target = targets.next()?.body.target;
-            if targets.any(|other| other.body.target != target) || chain.contains(&target) || chain.len() > 63 {
-                return None;
-            }
-            chain.push(target);
-        }
-        let all_fit = self.bodies.iter().all(|known| fits(&chain, known));
-        let one_final = self.finals.iter().filter(|is_final| **is_final).count() == 1;
-        (chain.len() > 1 && all_fit && one_final).then_some(chain)
-    }
-
-    /// Whether a linear pattern stays one with this body.
-    #[must_use]
-    pub fn fits_chain(&self, body: u32) -> bool {
-        fits(&self.chain, &self.bodies[body as usize])
-    }
-
-    /// The pattern is not linear any more: what was computed for that goes.
-    pub fn drop_chain(&mut self) {
-        self.chain = Vec::new();
-        for alive in &mut self.alive {
-            alive.columns = Vec::new();
-        }
-    }
-
     /// The number of what is alive at an instant; the same number means the same bodies.
     #[must_use]
     #[inline]
     pub fn alive_at(&self, ts: i64) -> u32 {
         self.epochs.alive_at(ts)
+    }
+
+    /// The epochs from the one of an instant on.
+    #[must_use]
+    pub fn epochs_from(&self, ts: i64) -> &[Epoch] {
+        self.epochs.from_instant(ts)
     }
 
     /// The last instant at which the same bodies are alive as at this one.
@@ -473,15 +454,6 @@ impl Program {
             set
         }
     }
-}
-
-fn fits(chain: &[u32], known: &CompiledBody) -> bool {
-    let place = |state: u32| chain.iter().position(|other| *other == state);
-    let follows = match (place(known.body.source), place(known.body.target)) {
-        (Some(source), Some(target)) => target == source + 1,
-        _ => false,
-    };
-    follows && !known.body.epsilon && known.residual.is_empty()
 }
 
 #[allow(clippy::cast_possible_truncation)] // limited by max_program_arcs
