@@ -216,44 +216,49 @@ impl ArcBook {
     /// The same if the arc of the record's id is known.
     #[must_use]
     pub fn judge_known<'a>(&self, record: &ArcRecord<'a>, old: Option<KnownArc>, bound: Option<i64>) -> Verdict<'a> {
-        if old.is_some_and(|old| self.must_ask(&old)) {
-            return Verdict::Ask;
-        }
         if record.removes {
             return match old {
+                Some(old) if self.must_ask(&old) => Verdict::Ask,
                 Some(old) => verdict(first_instant(&old), bound, Verdict::Remove { id: record.id }),
                 None => Verdict::Ask, // an unknown id: bad
             };
         }
-        let Some(new) = self.changed(record, old) else {
-            return Verdict::Ask;
+        let body = match record.body {
+            Some(text) => self.body(text),
+            None => old.map(|old| old.body),
         };
+        let valid = record.valid.unwrap_or((None, None));
+        body.map_or(Verdict::Ask, |body| self.judge_life(record.id, body, valid, old, bound))
+    }
+
+    /// What is to be done so that an arc has this body and lifetime.
+    #[must_use]
+    pub fn judge_life<'a>(
+        &self,
+        id: &'a str,
+        body: u32,
+        (le, re): (Option<i64>, Option<i64>),
+        old: Option<KnownArc>,
+        bound: Option<i64>,
+    ) -> Verdict<'a> {
+        let new = KnownArc {
+            body,
+            le: le.unwrap_or(i64::MIN),
+            re,
+        };
+        if le == Some(i64::MIN) || self.must_ask(&new) || old.is_some_and(|old| self.must_ask(&old)) {
+            return Verdict::Ask;
+        }
         if old == Some(new) {
             return Verdict::Nothing;
         }
         let KnownArc { body, le, re } = new;
-        let id = record.id;
         verdict(first_difference(old, &new), bound, Verdict::Set { id, body, le, re })
     }
 
     /// The least 64-bit number as an upper end is above unbounded to the rules, and not to a comparison of numbers.
     fn must_ask(&self, arc: &KnownArc) -> bool {
         arc.body == ASKED || arc.re == Some(i64::MIN) || (!self.asked.is_empty() && self.asked.contains(&arc.body))
-    }
-
-    /// The arc as the record wants it; none if that is not for this book to say.
-    fn changed(&self, record: &ArcRecord<'_>, old: Option<KnownArc>) -> Option<KnownArc> {
-        let body = match record.body {
-            Some(text) => self.body(text)?,
-            None => old?.body,
-        };
-        let (le, re) = record.valid.unwrap_or((None, None));
-        let new = KnownArc {
-            body,
-            le: le.unwrap_or(i64::MIN),
-            re,
-        };
-        (le != Some(i64::MIN) && !self.must_ask(&new)).then_some(new)
     }
 }
 

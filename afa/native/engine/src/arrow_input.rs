@@ -106,7 +106,7 @@ impl Engine {
     /// Takes an arc record. What it changes after all events that came need not wait until those are taken, nor they
     /// for it: only if it is about earlier ones, the segment ends here.
     fn take_arrow_arc(&mut self, feeding: &mut Feeding, json: &str, index: u32) -> bool {
-        let judged = self.judge_arc(json.as_bytes());
+        let judged = self.judge_arc(json);
         if feeding.net == Net::Record {
             let newest = self.newest.max(feeding.segment.span.map(|(_, newest)| newest));
             match &judged {

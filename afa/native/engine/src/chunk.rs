@@ -252,6 +252,18 @@ impl Chunk {
         }
     }
 
+    /// Those of some predicates whose truths are not computed for all rows.
+    #[must_use]
+    #[inline]
+    pub fn missing_truths(&self, predicates: &[u32]) -> Vec<u32> {
+        let rows = self.len();
+        let is_missing = |predicate: &&u32| {
+            let truths = self.truths.get(**predicate as usize);
+            truths.is_none_or(|truths| truths.filled() < rows)
+        };
+        predicates.iter().filter(is_missing).copied().collect()
+    }
+
     /// The truths of a predicate that were computed before.
     #[must_use]
     #[inline]

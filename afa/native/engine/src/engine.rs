@@ -93,6 +93,7 @@ pub struct Engine {
     pub(crate) arc_punctuation: Option<i64>,
     /// Lives of arcs that their book does not tell.
     pub(crate) asked_lives: HashMap<(usize, Box<str>), crate::epochs::Life, FixedState>,
+    pub(crate) arc_shapes: crate::arc_shapes::Shapes,
     /// The greatest time of any stored event.
     pub(crate) newest: Option<i64>,
     /// The chunk that raw records are added to.
@@ -134,6 +135,7 @@ impl Engine {
             domains: vec![Domain::new(0, programs.len())],
             arc_punctuation: None,
             asked_lives: HashMap::default(),
+            arc_shapes: crate::arc_shapes::Shapes::default(),
             newest: None,
             open: None,
             busy: None,

@@ -51,6 +51,9 @@ impl Engine {
 
     /// Takes an arc record whose texts were checked before; false if they were not, or it may be bad.
     pub(crate) fn take_arc(&mut self, json: &[u8], index: u32, fed: &mut Fed) -> bool {
+        let Ok(json) = std::str::from_utf8(json) else {
+            return false;
+        };
         let judged = self.judge_arc(json);
         self.take_judged(judged, index, fed)
     }
@@ -70,31 +73,55 @@ impl Engine {
     }
 
     /// What an arc record demands, before it is done.
-    pub(crate) fn judge_arc<'a>(&mut self, json: &'a [u8]) -> Judged<'a> {
-        let Some(record) = read_arc_record(json) else {
+    pub(crate) fn judge_arc<'a>(&mut self, json: &'a str) -> Judged<'a> {
+        let Some(said) = self.arc_shapes.read(json) else {
+            return self.judge_new_shape(json);
+        };
+        let book = &self.books[said.pattern];
+        let looked = book.look_up(said.id);
+        let known = book.arc(looked);
+        let body = said.body.or(known.map(|known| known.body));
+        let verdict = body.map_or(Verdict::Ask, |body| {
+            book.judge_life(said.id, body, said.valid, known, self.arc_bound())
+        });
+        self.judged(said.pattern, said.id, looked, verdict)
+    }
+
+    /// The same for a record that has to be read from end to end.
+    fn judge_new_shape<'a>(&mut self, json: &'a str) -> Judged<'a> {
+        let Some(record) = read_arc_record(json.as_bytes()) else {
             return Judged::Ask;
         };
         let Some(pattern) = self.pattern_number(record.pattern) else {
             return Judged::Ask;
         };
         let book = &self.books[pattern];
+        let body = record.body.map(|text| book.body(text));
+        if body != Some(None) {
+            self.arc_shapes.learn(json, &record, pattern, body.flatten());
+        }
         let looked = book.look_up(record.id);
-        let known = book.arc(looked);
-        let new = match book.judge_known(&record, known, self.arc_bound()) {
+        let verdict = book.judge_known(&record, book.arc(looked), self.arc_bound());
+        self.judged(pattern, record.id, looked, verdict)
+    }
+
+    fn judged<'a>(&mut self, pattern: usize, id: &'a str, looked: Looked, verdict: Verdict<'a>) -> Judged<'a> {
+        let new = match verdict {
             Verdict::Ask => return Judged::Ask,
             Verdict::Nothing => return Judged::Nothing,
             Verdict::Late(reason) => return Judged::Late(reason),
             Verdict::Remove { .. } => None,
             Verdict::Set { body, le, re, .. } => Some(Life { body, le, re }),
         };
-        if known.is_none() && self.too_many_arcs() {
+        let old = self.books[pattern].arc(looked).map(|known| known.life());
+        if old.is_none() && self.too_many_arcs() {
             return Judged::Ask;
         }
         Judged::Change(ArcChange {
             pattern,
-            id: record.id,
+            id,
             looked,
-            old: known.map(|known| known.life()),
+            old,
             new,
         })
     }

@@ -342,8 +342,8 @@ impl Program {
         let mut ts = from;
         loop {
             let alive = &self.alive[self.epochs.alive_at(ts) as usize];
-            for predicate in &alive.predicates {
-                rows.ready_truths(chunk, *predicate, &mut shared.predicates);
+            for predicate in rows.chunk(chunk).missing_truths(&alive.predicates) {
+                rows.ready_truths(chunk, predicate, &mut shared.predicates);
             }
             let last = self.epochs.last_instant(ts);
             if last >= to {
