@@ -135,3 +135,28 @@ def test_arcs_that_change_within_a_batch(seed: int, net: str) -> None:
         assert not changes.bad
         begin = end
     assert sum(len(part) for part in told) > 20
+
+
+def test_bodies_that_come_and_go() -> None:
+    """So many that what was computed for the first of them is forgotten, and their predicates' numbers are others'."""
+    chosen, rng, records = patterns("linear listed"), Random(3), []
+    for number in range(600):
+        records += [
+            {"key": "k", "ts": 10 * number + step, "id": f"e{number}-{step}", "data": {"x": rng.randint(-4, 5)}}
+            for step in range(3)
+        ]
+        for pattern in chosen:
+            limit = rng.choice([0, 2, 4]) + number / 10_000
+            body = {"id": f"n{number}", "from": "q1", "to": "q2", "when": f"e.x < {limit}"}
+            valid = [10 * number + 1, 10 * number + 10]
+            records.append({"op": "arc", "pattern": pattern.name, "arc": body, "valid": valid})
+        if number % 20 == 0:
+            records.append({"op": "punctuation", "ts": 10 * number - 15})
+    values = [json.dumps(record).encode() for record in records]
+    told = assert_lawful(chosen, values, every=1500)
+    engine, changes = Engine(chosen), []
+    for begin in range(0, len(records), 700):
+        changes += engine.feed(record_batch(records[begin : begin + 700])).told
+    assert [change for _, change in changes] == [change for part in told for change in part]
+    assert len(told) == len(records)
+    assert len(changes) > 500

@@ -96,7 +96,7 @@ fn byte_count(text: BodyText<'_>) -> usize {
 /// Arc bodies whose texts were checked, and the arcs of one pattern as they are now.
 ///
 /// Arcs stay known after cleanup took them away, as the contract demands, at the price that `arc_index` names. Equal
-/// body numbers must mean equal bodies for as long as this book lives: a number is never given to another body.
+/// body numbers must mean equal bodies: a number is given to another body only after `forget_bodies`.
 #[derive(Default)]
 pub struct ArcBook {
     arcs: ArcIndex,
@@ -204,6 +204,22 @@ impl ArcBook {
     /// All arcs in order of their ids, and whether they are live. Sorts: not for every record.
     pub fn iter(&self) -> impl Iterator<Item = (&str, KnownArc, bool)> {
         self.arcs.in_order().into_iter()
+    }
+
+    /// Visits the bodies of all arcs, dead or alive.
+    pub fn each_body(&self, mut visit: impl FnMut(u32)) {
+        self.arcs.each(|arc| {
+            if arc.body != ASKED {
+                visit(arc.body);
+            }
+        });
+    }
+
+    /// Forgets the texts of bodies that are in use no more: their numbers may be given to others.
+    pub fn forget_bodies(&mut self, is_in_use: impl Fn(u32) -> bool) {
+        self.texts.retain(|_, learnt| is_in_use(learnt.number));
+        self.text_bytes = self.texts.values().map(|learnt| byte_count(learnt.text())).sum();
+        self.asked.retain(|body| is_in_use(*body));
     }
 
     /// What is to be done with a record of this pattern. `bound` is the punctuation below which nothing may change.

@@ -194,6 +194,11 @@ impl ArcIndex {
         true
     }
 
+    /// Visits all arcs.
+    pub fn each(&self, visit: impl FnMut(KnownArc)) {
+        self.entries.iter().map(Entry::arc).for_each(visit);
+    }
+
     /// All arcs in order of their ids, and whether they are live.
     #[must_use]
     pub fn in_order(&self) -> Vec<(&str, KnownArc, bool)> {

@@ -13,7 +13,7 @@ impl Program {
             if let Some(step) = self.chain.iter().position(|state| *state == compiled.body.source)
                 && step < steps
             {
-                forms[step].push(compiled.predicates.clone());
+                forms[step].push(compiled.predicates().to_vec());
             }
         }
         forms.into_iter().map(|form| shared.columns.number(form)).collect()

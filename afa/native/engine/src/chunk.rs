@@ -264,6 +264,15 @@ impl Chunk {
         predicates.iter().filter(is_missing).copied().collect()
     }
 
+    /// Forgets the truths of predicates whose numbers are to be given to others.
+    pub fn forget_truths(&mut self, predicates: &[u32]) {
+        for predicate in predicates {
+            if let Some(truths) = self.truths.get_mut(*predicate as usize) {
+                *truths = Truths::default();
+            }
+        }
+    }
+
     /// The truths of a predicate that were computed before.
     #[must_use]
     #[inline]

@@ -111,6 +111,7 @@ pub struct Engine {
     pub(crate) sets_after_sweep: usize,
     pub(crate) set_bytes_after_sweep: usize,
     pub(crate) chunks_after_sweep: usize,
+    pub(crate) known_after_sweep: usize,
     pub(crate) live_partial_matches: usize,
 }
 
@@ -150,6 +151,7 @@ impl Engine {
             sets_after_sweep: 4096,
             set_bytes_after_sweep: 0,
             chunks_after_sweep: 64,
+            known_after_sweep: 0,
             live_partial_matches: 0,
             programs,
         };

@@ -24,6 +24,7 @@ pub mod engine;
 pub mod epochs;
 pub mod event;
 pub mod expression;
+pub mod forgetting;
 pub mod found;
 pub mod function;
 pub mod input;

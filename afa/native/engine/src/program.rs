@@ -9,6 +9,7 @@ use crate::chunk::Chunk;
 use crate::configuration::{Code, FINAL, Sets, UNKNOWN};
 use crate::epochs::{Alive, ClassTable, Epoch, Epochs, Life, Moves, NOTHING};
 use crate::expression::{FieldPath, Node};
+use crate::forgetting::{Numbers, put};
 use crate::pattern::{Body, Frame, Register, Window};
 use crate::predicate::{Columns, Predicates};
 use crate::rows::Rows;
@@ -30,8 +31,8 @@ pub struct Shared {
 
 pub(crate) struct CompiledBody {
     pub(crate) body: Body,
-    /// Conjuncts that read the event alone: part of the event's class.
-    pub(crate) predicates: Vec<u32>,
+    /// Conjuncts that read the event alone: part of the event's class. None: forgotten, as no living arc has it.
+    pub(crate) predicates: Option<Vec<u32>>,
     /// The other conjuncts.
     pub(crate) residual: Vec<Node>,
     /// Whether a residual reads the event.
@@ -48,6 +49,24 @@ pub(crate) struct Class {
     pub(crate) epsilon: Vec<u32>,
     /// The set before the first event, closed under epsilon arcs.
     pub(crate) origin: Code,
+}
+
+impl CompiledBody {
+    /// The predicates of a body that is alive.
+    pub(crate) fn predicates(&self) -> &[u32] {
+        self.predicates.as_deref().unwrap_or_default()
+    }
+}
+
+impl Class {
+    /// One that no event has.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            consuming: Vec::new(),
+            epsilon: Vec::new(),
+            origin: UNKNOWN,
+        }
+    }
 }
 
 /// A pattern and everything that is computed from it alone.
@@ -85,13 +104,16 @@ pub struct Program {
     /// By class, where computations that begin with such an event stand after it, if the event itself does not matter.
     pub(crate) starts: Vec<Code>,
     states: Vec<Arc<str>>,
-    body_numbers: HashMap<Body, u32, FixedState>,
-    class_numbers: HashMap<Vec<u32>, u32, FixedState>,
+    pub(crate) body_numbers: HashMap<Body, u32, FixedState>,
+    pub(crate) class_numbers: HashMap<Vec<u32>, u32, FixedState>,
     epochs: Epochs,
     has_forgotten: bool,
     pub(crate) alive: Vec<Alive>,
-    alive_numbers: HashMap<Vec<u32>, u32, FixedState>,
-    moves: Moves,
+    pub(crate) alive_numbers: HashMap<Vec<u32>, u32, FixedState>,
+    pub(crate) moves: Moves,
+    pub(crate) free_bodies: Numbers,
+    pub(crate) free_alive: Numbers,
+    pub(crate) free_classes: Numbers,
 }
 
 impl Program {
@@ -125,6 +147,9 @@ impl Program {
             alive: vec![Alive::new(Vec::new(), Vec::new(), Vec::new())],
             alive_numbers: HashMap::default(),
             moves: Moves::default(),
+            free_bodies: Numbers::default(),
+            free_alive: Numbers::default(),
+            free_classes: Numbers::default(),
         };
         program.alive_numbers.insert(Vec::new(), NOTHING);
         program.start = program.state(&frame.start);
@@ -178,26 +203,22 @@ impl Program {
         if let Some(number) = self.body_numbers.get(&body) {
             return *number;
         }
-        let (mut predicates, mut residual) = (Vec::new(), Vec::new());
-        for conjunct in body.fence.iter().cloned().flat_map(Node::conjuncts) {
-            if conjunct == Node::Literal(Value::Bool(true)) {
-                continue;
-            }
-            if conjunct.reads_event() && !conjunct.reads_register() {
-                predicates.push(shared.predicates.number(conjunct));
-            } else {
-                residual.push(conjunct);
-            }
-        }
-        let number = count(self.bodies.len());
-        self.bodies.push(CompiledBody {
+        let (predicates, residual) = parted(&body);
+        let number = self.free_bodies.take(self.bodies.len());
+        let compiled = CompiledBody {
             decides: residual.iter().any(Node::reads_event),
             computes: body.transfer.iter().any(|(_, node)| node.reads_event()),
             body: body.clone(),
-            predicates,
+            predicates: Some(
+                predicates
+                    .into_iter()
+                    .map(|node| shared.predicates.number(node))
+                    .collect(),
+            ),
             residual,
             was_alive: false,
-        });
+        };
+        put(&mut self.bodies, number, compiled);
         self.body_numbers.insert(body, number);
         number
     }
@@ -270,13 +291,21 @@ impl Program {
         if let Some(number) = self.alive_numbers.get(&bodies) {
             return *number;
         }
-        let needed = bodies.iter().flat_map(|body| &self.bodies[*body as usize].predicates);
-        let mut predicates: Vec<u32> = needed.copied().collect();
+        let mut predicates = Vec::new();
+        for body in &bodies {
+            let compiled = &mut self.bodies[*body as usize];
+            let own = compiled.predicates.get_or_insert_with(|| {
+                let (nodes, _) = parted(&compiled.body);
+                nodes.into_iter().map(|node| shared.predicates.number(node)).collect()
+            });
+            predicates.extend_from_slice(own);
+        }
         predicates.sort_unstable();
         predicates.dedup();
         let columns = self.columns_of(&bodies, shared);
-        let number = count(self.alive.len());
-        self.alive.push(Alive::new(bodies.clone(), predicates, columns));
+        let number = self.free_alive.take(self.alive.len());
+        let alive = Alive::new(bodies.clone(), predicates, columns);
+        put(&mut self.alive, number, alive);
         self.alive_numbers.insert(bodies, number);
         number
     }
@@ -392,7 +421,7 @@ impl Program {
             let index = alive.predicates.binary_search(predicate);
             index.is_ok_and(|bit| truths[bit / 64] >> (bit % 64) & 1 != 0)
         };
-        let takes = |body: &&u32| self.bodies[**body as usize].predicates.iter().all(holds);
+        let takes = |body: &&u32| self.bodies[**body as usize].predicates().iter().all(holds);
         let mut enabled: Vec<u32> = alive.bodies.iter().filter(takes).copied().collect();
         enabled.dedup();
         let class = self.class_number(enabled);
@@ -410,16 +439,17 @@ impl Program {
         if let Some(number) = self.class_numbers.get(&enabled) {
             return *number;
         }
-        let number = count(self.classes.len());
+        let number = self.free_classes.take(self.classes.len());
         let (epsilon, consuming) = enabled
             .iter()
             .partition(|body| self.bodies[**body as usize].body.epsilon);
-        self.classes.push(Class {
+        let class = Class {
             consuming,
             epsilon,
             origin: UNKNOWN,
-        });
-        self.starts.push(UNKNOWN);
+        };
+        put(&mut self.classes, number, class);
+        put(&mut self.starts, number, UNKNOWN);
         self.class_numbers.insert(enabled, number);
         number
     }
@@ -456,7 +486,9 @@ impl Program {
     }
 }
 
-#[allow(clippy::cast_possible_truncation)] // limited by max_program_arcs
-fn count(length: usize) -> u32 {
-    length as u32
+/// The conjuncts of a fence: those that read the event alone, and the others.
+fn parted(body: &Body) -> (Vec<Node>, Vec<Node>) {
+    let conjuncts = body.fence.iter().cloned().flat_map(Node::conjuncts);
+    let not_true = conjuncts.filter(|conjunct| *conjunct != Node::Literal(Value::Bool(true)));
+    not_true.partition(|conjunct| conjunct.reads_event() && !conjunct.reads_register())
 }
