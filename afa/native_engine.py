@@ -72,7 +72,7 @@ class NativeEngine:
         self._special.pop((pattern, arc.id), None)
         if arc.epsilon or arc.final or INT_MIN in arc.lifetime.as_pair():
             self._special[pattern, arc.id] = arc
-        self._bodies.setdefault((pattern, body), arc)
+        self._bodies[pattern, body] = arc  # a number that no arc used any more may be that of another body now
 
     @property
     def tables(self) -> dict[str, ArcTable]:

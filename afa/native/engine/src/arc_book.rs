@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, Hasher};
 use foldhash::fast::FixedState;
 
 use crate::arc_index::ArcIndex;
-pub use crate::arc_index::KnownArc;
+pub use crate::arc_index::{KnownArc, Looked};
 pub use crate::arc_record::{ArcRecord, BodyText, read_arc_record};
 
 /// The body number of an arc about which must always be asked: one whose lifetime names the least 64-bit number, which
@@ -96,7 +96,7 @@ fn byte_count(text: BodyText<'_>) -> usize {
 /// Arc bodies whose texts were checked, and the arcs of one pattern as they are now.
 ///
 /// Arcs stay known after cleanup took them away, as the contract demands, at the price that `arc_index` names. Equal
-/// body numbers must mean equal bodies for as long as this book lives: a number is never given to another body.
+/// body numbers must mean equal bodies: a number is given to another body only after `forget_bodies`.
 #[derive(Default)]
 pub struct ArcBook {
     arcs: ArcIndex,
@@ -148,6 +148,26 @@ impl ArcBook {
         self.arcs.set(id, arc);
     }
 
+    /// The same for an id that was looked for just now.
+    ///
+    /// # Panics
+    /// As `set`.
+    pub fn put(&mut self, looked: Looked, id: &str, arc: KnownArc) {
+        self.arcs.put(looked, id, arc);
+    }
+
+    /// Looks for an id.
+    #[must_use]
+    pub fn look_up(&self, id: &str) -> Looked {
+        self.arcs.look_up(id)
+    }
+
+    /// The arc of an id that was looked for just now.
+    #[must_use]
+    pub fn arc(&self, looked: Looked) -> Option<KnownArc> {
+        self.arcs.arc(looked)
+    }
+
     /// Makes an id unknown, as an `arc-retract` does. False if it was.
     pub fn remove(&mut self, id: &str) -> bool {
         self.arcs.remove(id)
@@ -156,6 +176,11 @@ impl ArcBook {
     /// Cleanup took the arc away: it stays known but is not counted as live. False if the id is unknown.
     pub fn mark_dead(&mut self, id: &str) -> bool {
         self.arcs.mark_dead(id)
+    }
+
+    /// Cleanup took the arcs away for which it says so.
+    pub fn mark_dead_if(&mut self, is_dead: impl Fn(&KnownArc) -> bool) {
+        self.arcs.mark_dead_if(is_dead);
     }
 
     /// The arc of this id, dead or alive.
@@ -181,49 +206,75 @@ impl ArcBook {
         self.arcs.in_order().into_iter()
     }
 
+    /// Visits the bodies of all arcs, dead or alive.
+    pub fn each_body(&self, mut visit: impl FnMut(u32)) {
+        self.arcs.each(|arc| {
+            if arc.body != ASKED {
+                visit(arc.body);
+            }
+        });
+    }
+
+    /// Forgets the texts of bodies that are in use no more: their numbers may be given to others.
+    pub fn forget_bodies(&mut self, is_in_use: impl Fn(u32) -> bool) {
+        self.texts.retain(|_, learnt| is_in_use(learnt.number));
+        self.text_bytes = self.texts.values().map(|learnt| byte_count(learnt.text())).sum();
+        self.asked.retain(|body| is_in_use(*body));
+    }
+
     /// What is to be done with a record of this pattern. `bound` is the punctuation below which nothing may change.
     /// Changes nothing itself.
     #[must_use]
     pub fn judge<'a>(&self, record: &ArcRecord<'a>, bound: Option<i64>) -> Verdict<'a> {
-        let old = self.arcs.get(record.id);
-        if old.is_some_and(|old| self.must_ask(&old)) {
-            return Verdict::Ask;
-        }
+        self.judge_known(record, self.arcs.get(record.id), bound)
+    }
+
+    /// The same if the arc of the record's id is known.
+    #[must_use]
+    pub fn judge_known<'a>(&self, record: &ArcRecord<'a>, old: Option<KnownArc>, bound: Option<i64>) -> Verdict<'a> {
         if record.removes {
             return match old {
+                Some(old) if self.must_ask(&old) => Verdict::Ask,
                 Some(old) => verdict(first_instant(&old), bound, Verdict::Remove { id: record.id }),
                 None => Verdict::Ask, // an unknown id: bad
             };
         }
-        let Some(new) = self.changed(record, old) else {
-            return Verdict::Ask;
+        let body = match record.body {
+            Some(text) => self.body(text),
+            None => old.map(|old| old.body),
         };
+        let valid = record.valid.unwrap_or((None, None));
+        body.map_or(Verdict::Ask, |body| self.judge_life(record.id, body, valid, old, bound))
+    }
+
+    /// What is to be done so that an arc has this body and lifetime.
+    #[must_use]
+    pub fn judge_life<'a>(
+        &self,
+        id: &'a str,
+        body: u32,
+        (le, re): (Option<i64>, Option<i64>),
+        old: Option<KnownArc>,
+        bound: Option<i64>,
+    ) -> Verdict<'a> {
+        let new = KnownArc {
+            body,
+            le: le.unwrap_or(i64::MIN),
+            re,
+        };
+        if le == Some(i64::MIN) || self.must_ask(&new) || old.is_some_and(|old| self.must_ask(&old)) {
+            return Verdict::Ask;
+        }
         if old == Some(new) {
             return Verdict::Nothing;
         }
         let KnownArc { body, le, re } = new;
-        let id = record.id;
         verdict(first_difference(old, &new), bound, Verdict::Set { id, body, le, re })
     }
 
     /// The least 64-bit number as an upper end is above unbounded to the rules, and not to a comparison of numbers.
     fn must_ask(&self, arc: &KnownArc) -> bool {
         arc.body == ASKED || arc.re == Some(i64::MIN) || (!self.asked.is_empty() && self.asked.contains(&arc.body))
-    }
-
-    /// The arc as the record wants it; none if that is not for this book to say.
-    fn changed(&self, record: &ArcRecord<'_>, old: Option<KnownArc>) -> Option<KnownArc> {
-        let body = match record.body {
-            Some(text) => self.body(text)?,
-            None => old?.body,
-        };
-        let (le, re) = record.valid.unwrap_or((None, None));
-        let new = KnownArc {
-            body,
-            le: le.unwrap_or(i64::MIN),
-            re,
-        };
-        (le != Some(i64::MIN) && !self.must_ask(&new)).then_some(new)
     }
 }
 

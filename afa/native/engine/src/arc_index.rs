@@ -49,6 +49,13 @@ impl Entry {
     }
 }
 
+/// Where an id is, or would be: good until the next arc is added or removed.
+#[derive(Clone, Copy, Debug)]
+pub struct Looked {
+    hash: u32,
+    entry: Option<usize>,
+}
+
 /// A free slot of the hash table; else the hash is in its upper half and one more than the entry's index below.
 const FREE: u64 = 0;
 /// Texts of ids that went are left where they were until they are half of all, and more than this.
@@ -101,10 +108,27 @@ impl ArcIndex {
         self.entries.capacity() * size_of::<Entry>() + self.slots.capacity() * size_of::<u64>() + self.ids.capacity()
     }
 
+    /// Looks for an id.
+    #[must_use]
+    pub fn look_up(&self, id: &str) -> Looked {
+        let hash = hash_of(id);
+        let slot = self.find(id, hash);
+        Looked {
+            hash,
+            entry: slot.map(|slot| halves(self.slots[slot]).1),
+        }
+    }
+
+    /// The arc of an id that was looked for.
+    #[must_use]
+    pub fn arc(&self, looked: Looked) -> Option<KnownArc> {
+        looked.entry.map(|index| self.entries[index].arc())
+    }
+
     /// The arc of this id.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<KnownArc> {
-        self.find(id).map(|slot| self.entries[halves(self.slots[slot]).1].arc())
+        self.arc(self.look_up(id))
     }
 
     /// Inserts or replaces the arc of this id; it is live.
@@ -112,11 +136,15 @@ impl ArcIndex {
     /// # Panics
     /// If the id is longer than 65,535 bytes, or there are 2^32 arcs.
     pub fn set(&mut self, id: &str, arc: KnownArc) {
-        let index = if let Some(slot) = self.find(id) {
-            halves(self.slots[slot]).1
-        } else {
-            self.push(id)
-        };
+        self.put(self.look_up(id), id, arc);
+    }
+
+    /// The same for an id that was looked for.
+    ///
+    /// # Panics
+    /// As `set`.
+    pub fn put(&mut self, looked: Looked, id: &str, arc: KnownArc) {
+        let index = looked.entry.unwrap_or_else(|| self.push(id, looked.hash));
         let entry = &mut self.entries[index];
         self.live += usize::from(!entry.is_live);
         entry.is_live = true;
@@ -125,9 +153,21 @@ impl ArcIndex {
         (entry.re, entry.is_bounded) = arc.re.map_or((0, false), |re| (re, true));
     }
 
+    /// Marks the live arcs dead for which it says so.
+    pub fn mark_dead_if(&mut self, is_dead: impl Fn(&KnownArc) -> bool) {
+        for entry in self.entries.iter_mut().filter(|entry| entry.is_live) {
+            if is_dead(&entry.arc()) {
+                entry.is_live = false;
+                self.live -= 1;
+            }
+        }
+    }
+
     /// Cleanup took the arc away: it stays known, and is live no more. False if the id is unknown.
     pub fn mark_dead(&mut self, id: &str) -> bool {
-        let Some(slot) = self.find(id) else { return false };
+        let Some(slot) = self.find(id, hash_of(id)) else {
+            return false;
+        };
         let entry = &mut self.entries[halves(self.slots[slot]).1];
         self.live -= usize::from(entry.is_live);
         entry.is_live = false;
@@ -136,7 +176,9 @@ impl ArcIndex {
 
     /// Makes the id unknown. False if it was.
     pub fn remove(&mut self, id: &str) -> bool {
-        let Some(slot) = self.find(id) else { return false };
+        let Some(slot) = self.find(id, hash_of(id)) else {
+            return false;
+        };
         let (_, index) = halves(self.slots[slot]);
         self.close_gap(slot);
         let last = self.entries.len() - 1;
@@ -150,6 +192,11 @@ impl ArcIndex {
             self.pack_ids();
         }
         true
+    }
+
+    /// Visits all arcs.
+    pub fn each(&self, visit: impl FnMut(KnownArc)) {
+        self.entries.iter().map(Entry::arc).for_each(visit);
     }
 
     /// All arcs in order of their ids, and whether they are live.
@@ -178,11 +225,10 @@ impl ArcIndex {
         ((u64::from(hash) * self.slots.len() as u64) >> 32) as usize
     }
 
-    fn find(&self, id: &str) -> Option<usize> {
+    fn find(&self, id: &str, hash: u32) -> Option<usize> {
         if self.slots.is_empty() {
             return None;
         }
-        let hash = hash_of(id);
         let mut slot = self.home(hash);
         loop {
             let found = self.slots[slot];
@@ -199,13 +245,14 @@ impl ArcIndex {
 
     /// Every entry has a slot: tells the one of this entry that it is moving.
     fn renumber(&mut self, from: usize, to: usize) {
-        if let Some(slot) = self.find(self.id(from)) {
+        let id = self.id(from);
+        if let Some(slot) = self.find(id, hash_of(id)) {
             self.slots[slot] -= (from - to) as u64;
         }
     }
 
     /// A new dead entry for an id that has none.
-    fn push(&mut self, id: &str) -> usize {
+    fn push(&mut self, id: &str, hash: u32) -> usize {
         if (self.entries.len() + 1) * 8 > self.slots.len() * 7 {
             self.grow();
         }
@@ -221,7 +268,7 @@ impl ArcIndex {
         });
         self.ids.push_str(id);
         let number = u32::try_from(index + 1).expect("fewer than 2^32 arcs");
-        self.occupy(u64::from(hash_of(id)) << 32 | u64::from(number));
+        self.occupy(u64::from(hash) << 32 | u64::from(number));
         index
     }
 

@@ -2,7 +2,7 @@
 //! Python's `json.dumps` or with none. What lies between the texts is compared as a whole, at half the price of reading
 //! it field by field; records with a transfer, and all others, are left to that.
 
-use crate::arc_record::{ArcRecord, BodyText, checked_integer, name, stops_of};
+use crate::arc_record::{ArcRecord, BodyText, checked_integer, leading_digits, name, stops_of};
 
 /// What stands between the texts and numbers of a record.
 struct Layout {
@@ -101,7 +101,7 @@ fn word(bytes: &[u8]) -> u64 {
 
 /// A text without its quotes, and what follows from its last quote on; a text that ends otherwise is found out there.
 #[inline]
-fn text(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(crate) fn text(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut length = 0;
     loop {
         let stops = stops_of(word(bytes.get(length..)?));
@@ -112,19 +112,21 @@ fn text(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
+/// One end of a lifetime, and what follows.
 #[inline]
-fn end_of_lifetime(bytes: &[u8]) -> Option<(Option<i64>, &[u8])> {
+pub(crate) fn end_of_lifetime(bytes: &[u8]) -> Option<(Option<i64>, &[u8])> {
     if let Some(rest) = bytes.strip_prefix(b"null") {
         return Some((None, rest));
     }
     let unsigned = bytes.strip_prefix(b"-").unwrap_or(bytes);
-    let mut number: u64 = 0;
-    let mut length = 0;
-    for digit in unsigned.iter().take_while(|byte| byte.is_ascii_digit()) {
-        number = number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
-        length += 1;
+    let (mut number, mut length) = leading_digits(word(unsigned));
+    if length == 8 {
+        for digit in unsigned[8..].iter().take_while(|byte| byte.is_ascii_digit()) {
+            number = number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+            length += 1;
+        }
     }
-    let (digits, rest) = unsigned.split_at(length);
+    let (digits, rest) = unsigned.split_at_checked(length)?;
     let number = checked_integer(unsigned.len() < bytes.len(), number, digits)?;
     Some((Some(number), rest))
 }

@@ -5,7 +5,7 @@ use crate::arc_layout;
 /// A longer record is not usual, and its texts are not worth remembering.
 const MAX_BYTES: usize = 65_536;
 /// Names may have this many characters; counted in bytes here, so a few long ones are left to the full reader.
-const MAX_ID_BYTES: usize = 255;
+pub(crate) const MAX_ID_BYTES: usize = 255;
 
 /// The texts that make up a body, as they stand in the record. Texts that differ may still mean the same body.
 ///
@@ -365,7 +365,7 @@ pub(crate) fn checked_integer(negative: bool, number: u64, digits: &[u8]) -> Opt
 
 /// The number that the digits at the beginning of a word make, and how many they are.
 #[inline]
-fn leading_digits(word: u64) -> (u64, usize) {
+pub(crate) fn leading_digits(word: u64) -> (u64, usize) {
     let values = word ^ 0x3030_3030_3030_3030;
     // No carry leaves a byte below 0xFA, and those above are no digits; a carry only spoils what comes after one.
     let others = (values.wrapping_add(0x0606_0606_0606_0606) | values) & 0xF0F0_F0F0_F0F0_F0F0;

@@ -1,12 +1,13 @@
 //! Record batches: their rows are taken where they lie.
 
-use crate::arrow_rows::{ArrowRows, Keys};
+use crate::arrow_rows::ArrowRows;
 use crate::arrow_text::Texts;
 use crate::chunk::{CHUNK_ROWS, Chunk};
 use crate::domain::Origin;
 use crate::engine::{Engine, Retraction};
 use crate::event::IdRef;
 use crate::input::{Feeding, index_of};
+use crate::live_arcs::Judged;
 use crate::segment::{NO_KEY, Net};
 
 impl Engine {
@@ -47,31 +48,82 @@ impl Engine {
         base: usize,
         origin: Origin,
     ) -> Option<usize> {
-        let mut at = 0;
-        while at < rows.len() {
-            let other = rows.next_operation(at).unwrap_or(rows.len());
-            if other > at {
-                feeding.segment.clear();
-                (feeding.segment.chunk, feeding.segment.first) = (chunk, at);
-                (feeding.segment.first_record, feeding.segment.origin) = (index_of(base + at), origin);
-                self.find_keys(feeding, rows, at, other, base);
-                self.take_segment(&mut feeding.segment, feeding.net, &mut feeding.fed);
-            }
-            if other < rows.len() {
-                self.before_other(
-                    feeding,
-                    matches!(rows.operation(other), Some("punctuation" | "arc-punctuation")),
-                );
-                if feeding.net == Net::Record {
-                    self.findings.record = index_of(base + other);
-                }
-                if !self.take_arrow_other(feeding, rows, other, index_of(base + other), origin) {
+        feeding.segment.clear();
+        (feeding.segment.chunk, feeding.segment.origin) = (chunk, origin);
+        let (mut at, mut last_key) = (0, None);
+        for other in rows.special_rows() {
+            self.add_stretch(feeding, rows, at, other, base, &mut last_key);
+            at = other + 1;
+            let index = index_of(base + other);
+            let operation = rows.operation(other).unwrap_or_default();
+            if let ("arc" | "arc-retract", Some(json)) = (operation, rows.arc(other)) {
+                if !self.take_arrow_arc(feeding, json, index) {
                     return Some(base + other);
                 }
+                continue;
             }
-            at = other + 1;
+            // It may let keys go.
+            last_key = None;
+            self.before_other(feeding, matches!(operation, "punctuation" | "arc-punctuation"));
+            if feeding.net == Net::Record {
+                self.findings.record = index;
+            }
+            if !self.take_arrow_other(feeding, rows, other, index, origin) {
+                return Some(base + other);
+            }
         }
+        self.add_stretch(feeding, rows, at, rows.len(), base, &mut last_key);
+        self.take_segment(&mut feeding.segment, feeding.net, &mut feeding.fed);
         None
+    }
+
+    /// Adds the inserts from one row to before another to the segment, classified; what lies between them and its other
+    /// rows is not to be taken.
+    fn add_stretch(
+        &mut self,
+        feeding: &mut Feeding,
+        rows: &ArrowRows,
+        from: usize,
+        to: usize,
+        base: usize,
+        last_key: &mut Option<(i32, u32)>,
+    ) {
+        if from == to {
+            return;
+        }
+        let segment = &mut feeding.segment;
+        if segment.keys.is_empty() {
+            (segment.first, segment.first_record) = (from, index_of(base + from));
+        }
+        let begin = from - segment.first;
+        segment.keys.resize(begin, NO_KEY);
+        self.find_keys(feeding, rows, from, to, base, last_key);
+        let segment = &mut feeding.segment;
+        let (oldest, newest) = self.classify(segment.chunk, from, &segment.keys[begin..]);
+        let span = segment.span.get_or_insert((oldest, newest));
+        *span = (span.0.min(oldest), span.1.max(newest));
+    }
+
+    /// Takes an arc record. What it changes after all events that came need not wait until those are taken, nor they
+    /// for it: only if it is about earlier ones, the segment ends here.
+    fn take_arrow_arc(&mut self, feeding: &mut Feeding, json: &str, index: u32) -> bool {
+        let judged = self.judge_arc(json);
+        if feeding.net == Net::Record {
+            let newest = self.newest.max(feeding.segment.span.map(|(_, newest)| newest));
+            match &judged {
+                Judged::Nothing => return true,
+                Judged::Change(change) if self.comes_after(change, newest) => {
+                    self.change_arc(change);
+                    return true;
+                }
+                _ => {}
+            }
+        }
+        self.before_other(feeding, false);
+        if feeding.net == Net::Record {
+            self.findings.record = index;
+        }
+        self.take_judged(judged, index, &mut feeding.fed)
     }
 
     /// The keys of rows that all have one, by the numbers of a dictionary.
@@ -82,35 +134,47 @@ impl Engine {
         values: &Texts,
         indices: &[i32],
         first: usize,
-        keys: &mut Vec<u32>,
+        last_key: &mut Option<(i32, u32)>,
     ) {
         let domain = feeding.segment.origin.domain;
         let mut at = 0;
         while at < indices.len() {
             let same = count_same(&indices[at..]);
-            let text = usize::try_from(indices[at]).ok().and_then(|index| values.get(index));
-            let number = self.key_number(text.unwrap_or_default(), domain);
-            let key = number.map_or(NO_KEY, |number| number as u32);
+            let key = match *last_key {
+                Some((index, key)) if index == indices[at] => key,
+                _ => {
+                    let text = usize::try_from(indices[at]).ok().and_then(|index| values.get(index));
+                    let number = self.key_number(text.unwrap_or_default(), domain);
+                    number.map_or(NO_KEY, |number| number as u32)
+                }
+            };
             if key == NO_KEY {
                 let refused = (at..at + same).map(|row| (index_of(first + row), self.too_many_keys()));
                 feeding.fed.bad.extend(refused);
+            } else {
+                *last_key = Some((indices[at], key));
             }
+            let keys = &mut feeding.segment.keys;
             keys.resize(keys.len() + same, key);
             at += same;
         }
     }
 
     #[allow(clippy::cast_possible_truncation)] // numbers of keys fit: limited by max_keys
-    fn find_keys(&mut self, feeding: &mut Feeding, rows: &ArrowRows, from: usize, to: usize, base: usize) {
-        let mut keys = std::mem::take(&mut feeding.segment.keys);
-        if let Keys::Dictionary { values, indices, nulls } = rows.keys()
-            && rows.have_times(from, to)
-            && nulls.is_none_or(|nulls| nulls.slice(from, to - from).null_count() == 0)
-        {
-            self.find_dictionary_keys(feeding, values, &indices[from..to], base + from, &mut keys);
-            feeding.segment.keys = keys;
+    fn find_keys(
+        &mut self,
+        feeding: &mut Feeding,
+        rows: &ArrowRows,
+        from: usize,
+        to: usize,
+        base: usize,
+        last_key: &mut Option<(i32, u32)>,
+    ) {
+        if let Some((values, indices)) = rows.whole_stretch(from, to) {
+            self.find_dictionary_keys(feeding, values, indices, base + from, last_key);
             return;
         }
+        let mut keys = std::mem::take(&mut feeding.segment.keys);
         for row in from..to {
             let reason = match rows.key(row) {
                 None => "a record needs `key`".into(),
@@ -164,10 +228,7 @@ impl Engine {
                 self.punctuate_arcs(ts, now);
                 return true;
             }
-            "arc" | "arc-retract" => match rows.arc(row) {
-                Some(json) => return self.take_arc(json.as_bytes(), index, &mut feeding.fed),
-                None => "an arc change needs its JSON in the column `arc`".into(),
-            },
+            "arc" | "arc-retract" => "an arc change needs its JSON in the column `arc`".into(),
             "retract" => match (rows.key(row), rows.id(row)) {
                 (Some(key), Some(id)) => {
                     let (rev, seq) = (rows.rev(row), rows.seq(row));

@@ -45,6 +45,9 @@ struct Field {
     cells: OnceLock<Cells>,
 }
 
+/// The bits of so few rows lie within a word: cutting a stretch out of a bitmap costs more.
+const FEW_ROWS: usize = 32;
+
 /// The keys of rows.
 #[derive(Debug)]
 pub enum Keys<'a> {
@@ -254,11 +257,14 @@ impl ArrowRows {
         nulls.is_none_or(|nulls| nulls.is_valid(self.offset + row))
     }
 
-    /// Whether every row of a stretch has a time.
+    /// The keys, and their numbers for a stretch of rows, if keys are a dictionary and every row has a key and a time.
     #[must_use]
-    pub fn have_times(&self, from: usize, to: usize) -> bool {
-        let nulls = self.batch.times.1.as_ref();
-        nulls.is_none_or(|nulls| nulls.slice(self.offset + from, to - from).null_count() == 0)
+    pub fn whole_stretch(&self, from: usize, to: usize) -> Option<(&Texts, &[i32])> {
+        let dictionary = self.key_dictionary()?;
+        let (from, to) = (self.offset + from, self.offset + to);
+        let is_whole =
+            are_valid(dictionary.nulls.as_ref(), from, to) && are_valid(self.batch.times.1.as_ref(), from, to);
+        is_whole.then(|| (&*dictionary.values, &dictionary.indices[from..to]))
     }
 
     /// The id that the source gave.
@@ -291,13 +297,13 @@ impl ArrowRows {
         self.text(self.batch.operations.as_ref(), row)
     }
 
-    /// The first row from this one on whose operation is another than insert.
-    #[must_use]
-    pub fn next_operation(&self, from: usize) -> Option<usize> {
+    /// The rows whose operation is another than insert.
+    pub fn special_rows(&self) -> impl Iterator<Item = usize> {
         let special = &self.batch.special;
-        let place = special.partition_point(|row| *row < self.offset + from);
-        let row = special.get(place)? - self.offset;
-        (row < self.length).then_some(row)
+        let (first, end) = (self.offset, self.offset + self.length);
+        let place = special.partition_point(|row| *row < first);
+        let rows = special[place..].iter().take_while(move |row| **row < end);
+        rows.map(move |row| row - first)
     }
 
     /// The JSON text of an arc change.
@@ -403,6 +409,19 @@ impl Field {
             Given::Array(array) => self.cells.get_or_init(|| Cells::of(array)),
         }
     }
+}
+
+/// Whether none of some rows, at least one, is null.
+fn are_valid(nulls: Option<&NullBuffer>, from: usize, to: usize) -> bool {
+    let Some(nulls) = nulls else { return true };
+    if to - from > FEW_ROWS {
+        return nulls.slice(from, to - from).null_count() == 0;
+    }
+    let (first, last) = (nulls.offset() + from, nulls.offset() + to - 1);
+    let bytes = &nulls.validity()[first / 8..=last / 8];
+    let bits = bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
+    let wanted = (1 << (to - from)) - 1;
+    bits >> (first % 8) & wanted == wanted
 }
 
 fn special_rows(operations: &Texts) -> Vec<usize> {

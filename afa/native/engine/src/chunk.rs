@@ -302,11 +302,41 @@ impl Chunk {
         }
     }
 
+    /// Those of some predicates whose truths are not computed for all rows.
+    #[must_use]
+    #[inline]
+    pub fn missing_truths(&self, predicates: &[u32]) -> Vec<u32> {
+        let rows = self.len();
+        let is_missing = |predicate: &&u32| {
+            let truths = self.truths.get(**predicate as usize);
+            truths.is_none_or(|truths| truths.filled() < rows)
+        };
+        predicates.iter().filter(is_missing).copied().collect()
+    }
+
+    /// Forgets the truths of predicates whose numbers are to be given to others.
+    pub fn forget_truths(&mut self, predicates: &[u32]) {
+        for predicate in predicates {
+            if let Some(truths) = self.truths.get_mut(*predicate as usize) {
+                *truths = Truths::default();
+            }
+        }
+    }
+
     /// The truths of a predicate that were computed before.
     #[must_use]
     #[inline]
     pub fn truths(&self, predicate: u32) -> &Truths {
         &self.truths[predicate as usize]
+    }
+
+    /// The truths of a predicate for 64 rows from an offset on; where they were not computed they are 0.
+    #[must_use]
+    #[inline]
+    pub fn truth_word(&self, predicate: u32, offset: usize) -> u64 {
+        self.truths
+            .get(predicate as usize)
+            .map_or(0, |truths| truths.word(offset))
     }
 
     /// The class of a row for a pattern that keeps them.

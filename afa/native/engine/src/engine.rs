@@ -93,6 +93,7 @@ pub struct Engine {
     pub(crate) arc_punctuation: Option<i64>,
     /// Lives of arcs that their book does not tell.
     pub(crate) asked_lives: HashMap<(usize, Box<str>), crate::epochs::Life, FixedState>,
+    pub(crate) arc_shapes: crate::arc_shapes::Shapes,
     /// The greatest time of any stored event.
     pub(crate) newest: Option<i64>,
     /// The chunk that raw records are added to.
@@ -112,6 +113,7 @@ pub struct Engine {
     pub(crate) sets_after_sweep: usize,
     pub(crate) set_bytes_after_sweep: usize,
     pub(crate) chunks_after_sweep: usize,
+    pub(crate) known_after_sweep: usize,
     pub(crate) live_partial_matches: usize,
 }
 
@@ -136,6 +138,7 @@ impl Engine {
             domains: vec![Domain::new(0, programs.len())],
             arc_punctuation: None,
             asked_lives: HashMap::default(),
+            arc_shapes: crate::arc_shapes::Shapes::default(),
             newest: None,
             open: None,
             busy: None,
@@ -151,6 +154,7 @@ impl Engine {
             sets_after_sweep: 4096,
             set_bytes_after_sweep: 0,
             chunks_after_sweep: 64,
+            known_after_sweep: 0,
             live_partial_matches: 0,
             programs,
         };

@@ -184,8 +184,7 @@ impl Engine {
             let largest = self.lanes.iter().map(|pattern| self.programs[*pattern].sets.largest());
             let stretch = (STRETCH / largest.max().unwrap_or(1)).max(1);
             let end = rows.len().min(at + stretch);
-            #[allow(clippy::cast_possible_truncation)] // a batch has far fewer records
-            let record = first_record.map(|first| first + at as u32);
+            let record = first_record.map(|first| first + (rows.row(at) - rows.row(0)));
             self.matcher(key.domain).append(key, rows.part(at, end), record);
             if end < rows.len() {
                 self.sweep_if_grown(key);

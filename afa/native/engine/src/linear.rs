@@ -28,6 +28,7 @@ pub struct LinearScratch {
     /// By column: for which append it was filled, and its bits.
     columns: Vec<(u64, Vec<u64>)>,
     steps: Vec<Vec<u64>>,
+    stretches: Vec<Epoch>,
     stamp: u64,
     /// The number of patterns, and the most states of one.
     longest_chain: (usize, usize),
@@ -37,6 +38,13 @@ pub struct LinearScratch {
     hits: Hits,
     times: Vec<i64>,
     triggers: Vec<u64>,
+}
+
+/// Consecutive positions at which the same bodies are alive: from where the one before ends.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    end: usize,
+    alive: u32,
 }
 
 impl LinearScratch {
@@ -64,14 +72,7 @@ impl LinearScratch {
         let mut at = 0;
         while at < self.rows.len() {
             let (chunk, offset) = parts(self.rows[at]);
-            let mut length = 1;
-            while at + length < self.rows.len() && self.rows[at + length] == self.rows[at + length - 1] + 1 {
-                length += 1;
-            }
-            let (last_chunk, _) = parts(self.rows[at + length - 1]);
-            if last_chunk != chunk {
-                length = crate::chunk::CHUNK_ROWS - offset;
-            }
+            let length = Stretch::Listed(&self.rows).count_run(at, self.rows.len());
             self.pieces.push(Piece {
                 chunk,
                 offset,
@@ -83,35 +84,55 @@ impl LinearScratch {
     }
 }
 
-/// The bits of a column for 64 rows of a chunk from an offset on.
+/// The bits of a column for 64 rows of a chunk from an offset on; without meaning at rows where other arcs are alive.
 fn column_word(form: &[Vec<u32>], chunk: &Chunk, offset: usize) -> u64 {
     let conjunction = |predicates: &Vec<u32>| {
         predicates
             .iter()
-            .fold(!0, |bits, predicate| bits & chunk.truths(*predicate).word(offset))
+            .fold(!0, |bits, predicate| bits & chunk.truth_word(*predicate, offset))
     };
     form.iter().map(conjunction).fold(0, |bits, more| bits | more)
 }
 
-/// Puts the bits of a column for the positions `[begin, end)` into `out`, which covers all positions.
-fn fill(matcher: &Matcher<'_>, pieces: &[Piece], column: u32, begin: usize, end: usize, out: &mut [u64]) {
+/// Puts the bits of a column into `out`, which covers all positions.
+fn fill(matcher: &Matcher<'_>, pieces: &[Piece], column: u32, out: &mut [u64]) {
     let form = matcher.shared.columns.form(column);
     for piece in pieces {
-        let (from, to) = (piece.begin.max(begin), (piece.begin + piece.length).min(end));
-        let mut at = from;
-        while at < to {
-            let chunk = matcher.rows.chunk(piece.chunk);
-            let mut bits = column_word(form, chunk, piece.offset + at - piece.begin);
-            let count = (to - at).min(64);
-            if count < 64 {
-                bits &= (1 << count) - 1;
-            }
-            out[at / 64] |= bits << (at % 64);
-            if at % 64 + count > 64 {
-                out[at / 64 + 1] |= bits >> (64 - at % 64);
-            }
+        let chunk = matcher.rows.chunk(piece.chunk);
+        let (mut at, end) = (piece.begin, piece.begin + piece.length);
+        while at < end {
+            let bits = column_word(form, chunk, piece.offset + at - piece.begin);
+            let count = (end - at).min(64);
+            put_bits(out, at, count, bits);
             at += count;
         }
+    }
+}
+
+/// Adds the first `count` bits of a word from a position on, where there are none yet.
+#[inline]
+fn put_bits(out: &mut [u64], at: usize, count: usize, mut bits: u64) {
+    if count < 64 {
+        bits &= (1 << count) - 1;
+    }
+    out[at / 64] |= bits << (at % 64);
+    if at % 64 + count > 64 {
+        out[at / 64 + 1] |= bits >> (64 - at % 64);
+    }
+}
+
+/// Adds the bits of other positions `[begin, end)` at the same positions, where there are none yet.
+fn copy_bits(out: &mut [u64], bits: &[u64], begin: usize, end: usize) {
+    let (first, last) = (begin / 64, (end - 1) / 64);
+    for index in first..=last {
+        let mut mask = !0;
+        if index == first {
+            mask &= !0 << (begin % 64);
+        }
+        if index == last {
+            mask &= !0 >> (63 - (end - 1) % 64);
+        }
+        out[index] |= bits[index] & mask;
     }
 }
 
@@ -213,7 +234,9 @@ impl Matcher<'_> {
         let (rows, times) = (&scratch.rows, &scratch.times);
         for position in from.max(past)..rows.len().min(from + 64) {
             #[allow(clippy::cast_possible_truncation)] // a batch has far fewer records
-            let record = first_record.map_or(self.findings.record, |first| first + (position - past) as u32);
+            let record = first_record.map_or(self.findings.record, |first| {
+                first + (scratch.rows[position] - scratch.rows[past])
+            });
             let hits = scratch.hits.at(position - from);
             let before = self.findings.list.len();
             for hit in hits {
@@ -259,11 +282,87 @@ impl Matcher<'_> {
                 .collect();
             self.note_ends(&bits, &scratch.rows, pattern, past, first_record);
         } else {
-            let mut bits = std::mem::take(&mut scratch.steps);
-            self.fill_by_epoch(scratch, pattern, words, &mut bits);
-            let views: Vec<&[u64]> = bits[..steps].iter().map(Vec::as_slice).collect();
-            self.note_ends(&views, &scratch.rows, pattern, past, first_record);
-            scratch.steps = bits;
+            self.note_ends_by_epoch(scratch, pattern, past, first_record);
+        }
+    }
+
+    /// The same where arcs changed between the events.
+    fn note_ends_by_epoch(
+        &mut self,
+        scratch: &mut LinearScratch,
+        pattern: usize,
+        past: usize,
+        first_record: Option<u32>,
+    ) {
+        self.find_stretches(scratch, pattern);
+        let words = scratch.rows.len().div_ceil(64);
+        let steps = self.programs[pattern].chain.len() - 1;
+        let stretches = std::mem::take(&mut scratch.stretches);
+        let mut alive: Vec<u32> = stretches.iter().map(|stretch| stretch.alive).collect();
+        alive.sort_unstable();
+        alive.dedup();
+        if alive
+            .iter()
+            .all(|number| self.programs[pattern].alive(*number).bodies.is_empty())
+        {
+            scratch.stretches = stretches;
+            return;
+        }
+        for number in &alive {
+            for column in &self.programs[pattern].alive(*number).columns {
+                self.ready_column(scratch, *column, words);
+            }
+        }
+        let mut mixed = std::mem::take(&mut scratch.steps);
+        mixed.resize_with(mixed.len().max(steps), Vec::new);
+        let program = &self.programs[pattern];
+        // Where nothing is alive there are no columns.
+        let column = |number: u32, step: usize| program.alive(number).columns.get(step);
+        let differs = |step: usize| alive.iter().any(|other| column(*other, step) != column(alive[0], step));
+        for step in (0..steps).filter(|step| differs(*step)) {
+            let out = &mut mixed[step];
+            out.clear();
+            out.resize(words, 0);
+            let mut begin = 0;
+            for stretch in &stretches {
+                if let Some(column) = column(stretch.alive, step) {
+                    copy_bits(out, &scratch.columns[*column as usize].1, begin, stretch.end);
+                }
+                begin = stretch.end;
+            }
+        }
+        let bits = |step| match column(alive[0], step) {
+            Some(column) if !differs(step) => &*scratch.columns[*column as usize].1,
+            _ => &*mixed[step],
+        };
+        let views: Vec<&[u64]> = (0..steps).map(bits).collect();
+        self.note_ends(&views, &scratch.rows, pattern, past, first_record);
+        (scratch.steps, scratch.stretches) = (mixed, stretches);
+    }
+
+    /// Cuts the positions where arcs changed.
+    fn find_stretches(&self, scratch: &mut LinearScratch, pattern: usize) {
+        let program = &self.programs[pattern];
+        let mut epochs = program.epochs_from(self.rows.ts(scratch.rows[0]));
+        scratch.stretches.clear();
+        for piece in &scratch.pieces {
+            let mut times = &self.rows.chunk(piece.chunk).times()[piece.offset..piece.offset + piece.length];
+            while let (Some(first), Some(last)) = (times.first(), times.last()) {
+                while epochs.get(1).is_some_and(|next| next.from <= *first) {
+                    epochs = &epochs[1..];
+                }
+                let count = match epochs.get(1) {
+                    Some(next) if next.from <= *last => times.partition_point(|ts| *ts < next.from),
+                    _ => times.len(),
+                };
+                times = &times[count..];
+                let end = piece.begin + piece.length - times.len();
+                let alive = epochs[0].alive;
+                match scratch.stretches.last_mut() {
+                    Some(stretch) if stretch.alive == alive => stretch.end = end,
+                    _ => scratch.stretches.push(Epoch { end, alive }),
+                }
+            }
         }
     }
 
@@ -278,30 +377,8 @@ impl Matcher<'_> {
         let mut bits = std::mem::take(&mut scratch.columns[number].1);
         bits.clear();
         bits.resize(words, 0);
-        fill(self, &scratch.pieces, column, 0, scratch.rows.len(), &mut bits);
+        fill(self, &scratch.pieces, column, &mut bits);
         scratch.columns[number] = (scratch.stamp, bits);
-    }
-
-    /// The bits of every step where arcs changed between the events.
-    fn fill_by_epoch(&self, scratch: &LinearScratch, pattern: usize, words: usize, bits: &mut Vec<Vec<u64>>) {
-        let program = &self.programs[pattern];
-        let steps = program.chain.len() - 1;
-        bits.resize_with(bits.len().max(steps), Vec::new);
-        for step in &mut bits[..steps] {
-            step.clear();
-            step.resize(words, 0);
-        }
-        let mut begin = 0;
-        while begin < scratch.rows.len() {
-            let ts = self.rows.ts(scratch.rows[begin]);
-            let until = program.alive_until(ts);
-            let end = begin + scratch.rows[begin..].partition_point(|row| self.rows.ts(*row) <= until);
-            let columns = &program.alive(program.alive_at(ts)).columns;
-            for (column, out) in columns.iter().zip(bits.iter_mut()) {
-                fill(self, &scratch.pieces, *column, begin, end, out);
-            }
-            begin = end;
-        }
     }
 
     fn note_ends(&mut self, bits: &[&[u64]], rows: &[u32], pattern: usize, past: usize, first_record: Option<u32>) {
@@ -318,22 +395,21 @@ impl Matcher<'_> {
                 ends &= ends - 1;
                 if position >= steps - 1 {
                     let start = rows[position + 1 - steps];
-                    self.note_linear(pattern, start, rows[position], position - past, first_record);
+                    let record = first_record.map(|first| first + (rows[position] - rows[past]));
+                    self.note_linear(pattern, start, rows[position], record);
                 }
             }
         }
     }
 
-    fn note_linear(&mut self, pattern: usize, start: u32, end: u32, place: usize, first_record: Option<u32>) {
+    fn note_linear(&mut self, pattern: usize, start: u32, end: u32, record: Option<u32>) {
         let expires = expiry(&self.programs[pattern], self.rows, start);
         if self.rows.ts(end) >= expires {
             return;
         }
         let configuration = self.programs[pattern].last_configuration();
-        #[allow(clippy::cast_possible_truncation)] // a batch has far fewer records
-        let record = first_record.map_or(self.findings.record, |first| first + place as u32);
         self.findings.list.push(Found {
-            record,
+            record: record.unwrap_or(self.findings.record),
             retracts: false,
             pattern,
             start,
@@ -361,14 +437,12 @@ impl Matcher<'_> {
                 if list.is_empty() {
                     break;
                 }
-                let new = place.checked_sub(stored.len());
-                if let (Some(first), Some(place)) = (first_record, new) {
-                    #[allow(clippy::cast_possible_truncation)] // a batch has far fewer records
-                    let place = place as u32;
-                    self.findings.record = first + place;
+                let is_new = place >= stored.len();
+                if let Some(first) = first_record.filter(|_| is_new) {
+                    self.findings.record = first + (row - rows.row(0));
                 }
                 self.step_plainly(*pattern, &mut list, row, false);
-                if new.is_some() {
+                if is_new {
                     self.findings.note_list(&self.programs[*pattern], *pattern, row, &list);
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::arc_book::{ASKED, KnownArc, Verdict, read_arc_record};
+use crate::arc_book::{ASKED, KnownArc, Looked, Verdict, read_arc_record};
 use crate::engine::{Engine, live};
 use crate::epochs::{Epochs, Life};
 use crate::key::Key;
@@ -13,6 +13,37 @@ use crate::segment::Fed;
 use crate::spine::Place;
 use crate::walk::Plan;
 
+/// What is to be done with an arc record.
+pub(crate) enum Judged<'a> {
+    /// The arc changes.
+    Change(ArcChange<'a>),
+    /// It is like that already.
+    Nothing,
+    /// Not applied, for this reason.
+    Late(String),
+    /// The full rules must judge.
+    Ask,
+}
+
+/// An arc that comes, changes or goes, before that is done.
+pub(crate) struct ArcChange<'a> {
+    pattern: usize,
+    id: &'a str,
+    looked: Looked,
+    old: Option<Life>,
+    new: Option<Life>,
+}
+
+impl KnownArc {
+    fn life(&self) -> Life {
+        Life {
+            body: self.body,
+            le: self.le,
+            re: self.re,
+        }
+    }
+}
+
 impl Engine {
     /// The number of a pattern by its name.
     #[must_use]
@@ -22,29 +53,101 @@ impl Engine {
 
     /// Takes an arc record whose texts were checked before; false if they were not, or it may be bad.
     pub(crate) fn take_arc(&mut self, json: &[u8], index: u32, fed: &mut Fed) -> bool {
-        let Some(record) = read_arc_record(json) else {
+        let Ok(json) = std::str::from_utf8(json) else {
             return false;
         };
-        let Some(pattern) = self.pattern_number(record.pattern) else {
-            return false;
-        };
-        match self.books[pattern].judge(&record, self.arc_bound()) {
-            Verdict::Ask => return false,
-            Verdict::Nothing => {}
-            Verdict::Late(reason) => {
+        let judged = self.judge_arc(json);
+        self.take_judged(judged, index, fed)
+    }
+
+    /// Does what was judged just now; false if the full rules must judge.
+    pub(crate) fn take_judged(&mut self, judged: Judged<'_>, index: u32, fed: &mut Fed) -> bool {
+        match judged {
+            Judged::Ask => return false,
+            Judged::Nothing => {}
+            Judged::Late(reason) => {
                 self.counters.late += 1;
                 fed.late.push((index, reason));
             }
-            Verdict::Remove { id } => self.remove_arc(pattern, id),
-            Verdict::Set { id, body, le, re } => {
-                let is_new = self.books[pattern].get(id).is_none();
-                if is_new && self.too_many_arcs() {
-                    return false;
-                }
-                self.set_arc(pattern, id, Life { body, le, re }, false);
-            }
+            Judged::Change(change) => self.change_arc(&change),
         }
         true
+    }
+
+    /// What an arc record demands, before it is done.
+    pub(crate) fn judge_arc<'a>(&mut self, json: &'a str) -> Judged<'a> {
+        let Some(said) = self.arc_shapes.read(json) else {
+            return self.judge_new_shape(json);
+        };
+        let book = &self.books[said.pattern];
+        let looked = book.look_up(said.id);
+        let known = book.arc(looked);
+        let body = said.body.or(known.map(|known| known.body));
+        let verdict = body.map_or(Verdict::Ask, |body| {
+            book.judge_life(said.id, body, said.valid, known, self.arc_bound())
+        });
+        self.judged(said.pattern, said.id, looked, verdict)
+    }
+
+    /// The same for a record that has to be read from end to end.
+    fn judge_new_shape<'a>(&mut self, json: &'a str) -> Judged<'a> {
+        let Some(record) = read_arc_record(json.as_bytes()) else {
+            return Judged::Ask;
+        };
+        let Some(pattern) = self.pattern_number(record.pattern) else {
+            return Judged::Ask;
+        };
+        let book = &self.books[pattern];
+        let body = record.body.map(|text| book.body(text));
+        if body != Some(None) {
+            self.arc_shapes.learn(json, &record, pattern, body.flatten());
+        }
+        let looked = book.look_up(record.id);
+        let verdict = book.judge_known(&record, book.arc(looked), self.arc_bound());
+        self.judged(pattern, record.id, looked, verdict)
+    }
+
+    fn judged<'a>(&mut self, pattern: usize, id: &'a str, looked: Looked, verdict: Verdict<'a>) -> Judged<'a> {
+        let new = match verdict {
+            Verdict::Ask => return Judged::Ask,
+            Verdict::Nothing => return Judged::Nothing,
+            Verdict::Late(reason) => return Judged::Late(reason),
+            Verdict::Remove { .. } => None,
+            Verdict::Set { body, le, re, .. } => Some(Life { body, le, re }),
+        };
+        let old = self.books[pattern].arc(looked).map(|known| known.life());
+        if old.is_none() && self.too_many_arcs() {
+            return Judged::Ask;
+        }
+        Judged::Change(ArcChange {
+            pattern,
+            id,
+            looked,
+            old,
+            new,
+        })
+    }
+
+    /// Does what a record demands, which was judged just now.
+    pub(crate) fn change_arc(&mut self, change: &ArcChange<'_>) {
+        let book = &mut self.books[change.pattern];
+        match &change.new {
+            Some(Life { body, le, re }) => {
+                let (body, le, re) = (*body, *le, *re);
+                book.put(change.looked, change.id, KnownArc { body, le, re });
+            }
+            None => {
+                book.remove(change.id);
+            }
+        }
+        self.change_life(change.pattern, change.old.as_ref(), change.new.as_ref());
+    }
+
+    /// Whether a change may be done before events up to this instant are taken, because it is about later ones only.
+    pub(crate) fn comes_after(&self, change: &ArcChange<'_>, newest: Option<i64>) -> bool {
+        let was_alive = |life: &Life| self.programs[change.pattern].was_alive(life.body);
+        let from = first_difference(change.old.as_ref(), change.new.as_ref());
+        change.new.as_ref().is_none_or(was_alive) && from.is_none_or(|from| Some(from) > newest)
     }
 
     /// Whether another arc would be more than `max_program_arcs`.
@@ -55,15 +158,7 @@ impl Engine {
         }
         let bound = self.domains.iter().map(|domain| domain.effective).min().flatten();
         for book in &mut self.books {
-            let ended = |arc: &KnownArc| arc.re.is_some_and(|re| Some(re) <= bound);
-            let dead: Vec<String> = book
-                .iter()
-                .filter(|(_, arc, is_live)| *is_live && ended(arc))
-                .map(|(id, ..)| id.to_owned())
-                .collect();
-            for id in dead {
-                book.mark_dead(&id);
-            }
+            book.mark_dead_if(|arc| arc.re.is_some_and(|re| Some(re) <= bound));
         }
         live(self) >= self.limits.max_program_arcs
     }
@@ -98,21 +193,14 @@ impl Engine {
         if known.body == ASKED {
             return self.asked_lives.get(&(pattern, id.into())).copied();
         }
-        Some(Life {
-            body: known.body,
-            le: known.le,
-            re: known.re,
-        })
+        Some(known.life())
     }
 
     fn change_life(&mut self, pattern: usize, old: Option<&Life>, new: Option<&Life>) {
-        let is_linear = !self.programs[pattern].chain.is_empty();
-        if is_linear && new.is_some_and(|life| !self.programs[pattern].fits_chain(life.body)) {
-            self.keep_lists(pattern);
-        }
-        if let Some(life) = new {
-            let fields = self.programs[pattern].body(life.body).fields();
-            self.rows.add_fields(&fields);
+        if let Some(life) = new
+            && !self.programs[pattern].note_alive(life.body)
+        {
+            self.meet_body(pattern, life.body);
         }
         let from = first_difference(old, new);
         let Some(newest) = self.newest.filter(|newest| from.is_some_and(|from| from <= *newest)) else {
@@ -123,6 +211,16 @@ impl Engine {
         let from = from.unwrap_or(i64::MIN);
         self.prepare_all(pattern, from, newest);
         self.for_each_key(|engine, key| engine.reclassify(pattern, key, from, &before));
+    }
+
+    /// An arc has a body that none had before.
+    fn meet_body(&mut self, pattern: usize, body: u32) {
+        let program = &self.programs[pattern];
+        let fields = program.body(body).fields();
+        if !program.chain.is_empty() && !program.fits_chain(body) {
+            self.keep_lists(pattern);
+        }
+        self.rows.add_fields(&fields);
     }
 
     fn prepare_all(&mut self, pattern: usize, from: i64, to: i64) {
@@ -231,20 +329,15 @@ impl Engine {
 
 /// The first instant at which the two differ; none if they do not.
 fn first_difference(old: Option<&Life>, new: Option<&Life>) -> Option<i64> {
-    let lives: Vec<&Life> = [old, new]
-        .into_iter()
-        .flatten()
-        .filter(|life| !life.is_empty())
-        .collect();
-    if let [one, other] = lives.as_slice()
-        && (one.body, one.le) == (other.body, other.le)
+    let (old, new) = (old.filter(|life| !life.is_empty()), new.filter(|life| !life.is_empty()));
+    if let (Some(old), Some(new)) = (old, new)
+        && (old.body, old.le) == (new.body, new.le)
     {
-        let ends = [one.re, other.re];
-        return if ends[0] == ends[1] {
+        return if old.re == new.re {
             None
         } else {
-            ends.into_iter().flatten().min()
+            [old.re, new.re].into_iter().flatten().min()
         };
     }
-    lives.iter().map(|life| life.le).min()
+    [old, new].into_iter().flatten().map(|life| life.le).min()
 }

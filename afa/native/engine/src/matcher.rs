@@ -56,7 +56,7 @@ pub(crate) fn is_closed(program: &Program, expires: i64, ts: i64) -> bool {
 
 impl Matcher<'_> {
     /// Takes events that come after all that the key has, in order. `first_record` is the record of the first one if
-    /// each has its own.
+    /// each has its own: then all are of one chunk, and their records as far apart as they are there.
     pub fn append(&mut self, key: &mut Key, rows: Stretch<'_>, first_record: Option<u32>) {
         if !self.linear.is_empty() {
             self.append_linear(key, rows, first_record);
@@ -66,8 +66,7 @@ impl Matcher<'_> {
         while at < rows.len() {
             let piece = self.next_piece(key, rows, at, longest);
             for lane in 0..self.lanes.len() {
-                #[allow(clippy::cast_possible_truncation)] // a batch has far fewer records
-                let record = first_record.map(|first| first + at as u32);
+                let record = first_record.map(|first| first + (rows.row(at) - rows.row(0)));
                 self.append_lane(key, lane, piece, record);
             }
             self.push_piece(key, piece);
@@ -208,9 +207,7 @@ impl Matcher<'_> {
         let first_slot = key.spine.pages.back().map_or(0, Page::len);
         for (step, row) in piece.rows().enumerate() {
             if let Some(first) = first_record {
-                #[allow(clippy::cast_possible_truncation)] // at most a page
-                let step = step as u32;
-                self.findings.record = first + step;
+                self.findings.record = first + (row - piece.row(0));
             }
             let class = self.rows.class(pattern, row);
             if class >= UNRELEASED {
@@ -238,22 +235,22 @@ impl Matcher<'_> {
             max_partial_matches: self.max_partial_matches,
             refused: 0,
         };
-        let note = |program: &Program, at: usize, word: Word| {
-            #[allow(clippy::cast_possible_truncation)] // at most a page
-            let step = at as u32;
-            findings.record = first_record.map_or(findings.record, |first| first + step);
-            findings.note(program, pattern, false, start_row(word), piece.row(at), code_of(word));
+        let mut note = |program: &Program, row: u32, word: Word| {
+            findings.record = first_record.map_or(findings.record, |first| first + (row - piece.row(0)));
+            findings.note(program, pattern, false, start_row(word), row, code_of(word));
         };
         match piece {
             Stretch::Run(first, count) => {
                 let (chunk, offset) = parts(first);
                 let chunk = self.rows.chunk(chunk);
+                #[allow(clippy::cast_possible_truncation)] // a run lies in one chunk
+                let row = |at| first + at as u32;
                 let entries = Entries {
-                    row: |at| piece.row(at),
+                    row,
                     times: &chunk.times()[offset..offset + count],
                     classes: &chunk.classes(pattern)[offset..offset + count],
                 };
-                stepper.step_over(lane, &entries, note);
+                stepper.step_over(lane, &entries, |program, at, word| note(program, row(at), word));
             }
             Stretch::Listed(rows) => {
                 let (mut times, mut classes) = ([0; PAGE_ENTRIES], [0; PAGE_ENTRIES]);
@@ -267,7 +264,7 @@ impl Matcher<'_> {
                     times: &times[..rows.len()],
                     classes: &classes[..rows.len()],
                 };
-                stepper.step_over(lane, &entries, note);
+                stepper.step_over(lane, &entries, |program, at, word| note(program, rows[at], word));
             }
         }
         let refused = stepper.refused;

@@ -7,6 +7,7 @@ use foldhash::fast::FixedState;
 use crate::arrow_rows::{ArrowRows, Column};
 use crate::chunk::{Chunk, Payload, RowView};
 use crate::expression::{FieldPath, Node};
+use crate::forgetting::{Marks, Numbers, put};
 use crate::kernel::{WORD_ROWS, compare_floats, compare_ints, compare_ints_as_floats, find_texts};
 use crate::scan::{Scalar, Scanner};
 use crate::scanned::ScannedRows;
@@ -99,6 +100,7 @@ impl Truths {
 pub struct Predicates {
     nodes: Vec<Node>,
     numbers: HashMap<Node, u32, FixedState>,
+    free: Numbers,
     /// Evaluations so far.
     pub evaluations: u64,
     /// How many of them were unknown.
@@ -107,15 +109,30 @@ pub struct Predicates {
 
 impl Predicates {
     /// The number of a predicate, new or known.
-    #[allow(clippy::cast_possible_truncation)] // limited by max_program_arcs
     pub fn number(&mut self, node: Node) -> u32 {
         if let Some(number) = self.numbers.get(&node) {
             return *number;
         }
-        let number = self.nodes.len() as u32;
-        self.nodes.push(node.clone());
+        let number = self.free.take(self.nodes.len());
+        put(&mut self.nodes, number, node.clone());
         self.numbers.insert(node, number);
         number
+    }
+
+    /// How many are known.
+    #[must_use]
+    pub fn in_use(&self) -> usize {
+        self.free.in_use(self.nodes.len())
+    }
+
+    /// Forgets those that are not marked, and answers with their numbers.
+    pub fn forget_unmarked(&mut self, marks: &Marks) -> Vec<u32> {
+        let freed = self.free.free_unmarked(self.nodes.len(), marks);
+        for number in &freed {
+            let gone = std::mem::replace(&mut self.nodes[*number as usize], Node::Literal(Value::Unknown));
+            self.numbers.remove(&gone);
+        }
+        freed
     }
 
     /// Evaluates a predicate for the rows of a chunk that it was not evaluated for yet.
@@ -263,11 +280,11 @@ fn compare_scalars(
 pub struct Columns {
     forms: Vec<Vec<Vec<u32>>>,
     numbers: HashMap<Vec<Vec<u32>>, u32, FixedState>,
+    free: Numbers,
 }
 
 impl Columns {
     /// The number of a column. An empty form never triggers, an empty conjunction always does.
-    #[allow(clippy::cast_possible_truncation)] // limited by max_program_arcs
     pub fn number(&mut self, mut form: Vec<Vec<u32>>) -> u32 {
         for conjunction in &mut form {
             conjunction.sort_unstable();
@@ -277,10 +294,24 @@ impl Columns {
         if let Some(number) = self.numbers.get(&form) {
             return *number;
         }
-        let number = self.forms.len() as u32;
-        self.forms.push(form.clone());
+        let number = self.free.take(self.forms.len());
+        put(&mut self.forms, number, form.clone());
         self.numbers.insert(form, number);
         number
+    }
+
+    /// How many are known.
+    #[must_use]
+    pub fn in_use(&self) -> usize {
+        self.free.in_use(self.forms.len())
+    }
+
+    /// Forgets those that are not marked.
+    pub fn forget_unmarked(&mut self, marks: &Marks) {
+        for number in self.free.free_unmarked(self.forms.len(), marks) {
+            let gone = std::mem::take(&mut self.forms[number as usize]);
+            self.numbers.remove(&gone);
+        }
     }
 
     /// The OR of ANDs of a column.

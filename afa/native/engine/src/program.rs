@@ -7,8 +7,9 @@ use foldhash::fast::FixedState;
 
 use crate::chunk::Chunk;
 use crate::configuration::{Code, FINAL, Sets, UNKNOWN};
-use crate::epochs::{Alive, ClassTable, Epochs, Life, NOTHING};
+use crate::epochs::{Alive, ClassTable, Epoch, Epochs, Life, Moves, NOTHING};
 use crate::expression::{FieldPath, Node};
+use crate::forgetting::{Numbers, put};
 use crate::pattern::{Body, Frame, Register, Window};
 use crate::predicate::{Columns, Predicates};
 use crate::rows::Rows;
@@ -33,14 +34,16 @@ pub struct Shared {
 
 pub(crate) struct CompiledBody {
     pub(crate) body: Body,
-    /// Conjuncts that read the event alone: part of the event's class.
-    predicates: Vec<u32>,
+    /// Conjuncts that read the event alone: part of the event's class. None: forgotten, as no living arc has it.
+    pub(crate) predicates: Option<Vec<u32>>,
     /// The other conjuncts.
     pub(crate) residual: Vec<Node>,
     /// Whether a residual reads the event.
     pub(crate) decides: bool,
     /// Whether the transfer reads the event.
     pub(crate) computes: bool,
+    /// Whether an arc had it before, so that its fields are read already and it fits the chain if there is one.
+    pub(crate) was_alive: bool,
 }
 
 /// The bodies that an event of a class may take.
@@ -49,6 +52,24 @@ pub(crate) struct Class {
     pub(crate) epsilon: Vec<u32>,
     /// The set before the first event, closed under epsilon arcs.
     pub(crate) origin: Code,
+}
+
+impl CompiledBody {
+    /// The predicates of a body that is alive.
+    pub(crate) fn predicates(&self) -> &[u32] {
+        self.predicates.as_deref().unwrap_or_default()
+    }
+}
+
+impl Class {
+    /// One that no event has.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            consuming: Vec::new(),
+            epsilon: Vec::new(),
+            origin: UNKNOWN,
+        }
+    }
 }
 
 /// A pattern and everything that is computed from it alone.
@@ -88,12 +109,16 @@ pub struct Program {
     /// By class, where computations that begin with such an event stand after it, if the event itself does not matter.
     pub(crate) starts: Vec<Code>,
     states: Vec<Arc<str>>,
-    body_numbers: HashMap<Body, u32, FixedState>,
-    class_numbers: HashMap<Vec<u32>, u32, FixedState>,
+    pub(crate) body_numbers: HashMap<Body, u32, FixedState>,
+    pub(crate) class_numbers: HashMap<Vec<u32>, u32, FixedState>,
     epochs: Epochs,
     has_forgotten: bool,
-    alive: Vec<Alive>,
-    alive_numbers: HashMap<Vec<u32>, u32, FixedState>,
+    pub(crate) alive: Vec<Alive>,
+    pub(crate) alive_numbers: HashMap<Vec<u32>, u32, FixedState>,
+    pub(crate) moves: Moves,
+    pub(crate) free_bodies: Numbers,
+    pub(crate) free_alive: Numbers,
+    pub(crate) free_classes: Numbers,
 }
 
 impl Program {
@@ -127,6 +152,10 @@ impl Program {
             has_forgotten: false,
             alive: vec![Alive::new(Vec::new(), Vec::new(), Vec::new())],
             alive_numbers: HashMap::default(),
+            moves: Moves::default(),
+            free_bodies: Numbers::default(),
+            free_alive: Numbers::default(),
+            free_classes: Numbers::default(),
         };
         program.alive_numbers.insert(Vec::new(), NOTHING);
         program.start = program.state(&frame.start);
@@ -180,27 +209,34 @@ impl Program {
         if let Some(number) = self.body_numbers.get(&body) {
             return *number;
         }
-        let (mut predicates, mut residual) = (Vec::new(), Vec::new());
-        for conjunct in body.fence.iter().cloned().flat_map(Node::conjuncts) {
-            if conjunct == Node::Literal(Value::Bool(true)) {
-                continue;
-            }
-            if conjunct.reads_event() && !conjunct.reads_register() {
-                predicates.push(shared.predicates.number(conjunct));
-            } else {
-                residual.push(conjunct);
-            }
-        }
-        let number = count(self.bodies.len());
-        self.bodies.push(CompiledBody {
+        let (predicates, residual) = parted(&body);
+        let number = self.free_bodies.take(self.bodies.len());
+        let compiled = CompiledBody {
             decides: residual.iter().any(Node::reads_event),
             computes: body.transfer.iter().any(|(_, node)| node.reads_event()),
             body: body.clone(),
-            predicates,
+            predicates: Some(
+                predicates
+                    .into_iter()
+                    .map(|node| shared.predicates.number(node))
+                    .collect(),
+            ),
             residual,
-        });
+            was_alive: false,
+        };
+        put(&mut self.bodies, number, compiled);
         self.body_numbers.insert(body, number);
         number
+    }
+
+    /// Whether an arc has or had this body.
+    pub(crate) fn was_alive(&self, body: u32) -> bool {
+        self.bodies[body as usize].was_alive
+    }
+
+    /// The same; from now on one had.
+    pub(crate) fn note_alive(&mut self, body: u32) -> bool {
+        std::mem::replace(&mut self.bodies[body as usize].was_alive, true)
     }
 
     /// The fields of events that the pattern reads.
@@ -218,99 +254,67 @@ impl Program {
 
     /// Changes the life of an arc: what it was, if anything, and what it is now.
     pub fn change_life(&mut self, old: Option<&Life>, new: Option<&Life>, shared: &mut Shared) {
-        let mut epochs = std::mem::replace(&mut self.epochs, Epochs::new(0));
-        if let Some(life) = old {
-            epochs.change(life, |alive| self.without(alive, life.body, shared));
-        }
-        if let Some(life) = new {
-            epochs.change(life, |alive| self.with(alive, life.body, shared));
+        let (old, new) = (old.filter(|life| !life.is_empty()), new.filter(|life| !life.is_empty()));
+        let mut epochs = std::mem::take(&mut self.epochs);
+        if let (Some(old), Some(new)) = (old, new)
+            && old.body == new.body
+        {
+            for part in old.outside(new) {
+                epochs.change(&part, |alive| self.moved(alive, part.body, false, shared));
+            }
+            for part in new.outside(old) {
+                epochs.change(&part, |alive| self.moved(alive, part.body, true, shared));
+            }
+        } else {
+            if let Some(life) = old {
+                epochs.change(life, |alive| self.moved(alive, life.body, false, shared));
+            }
+            if let Some(life) = new {
+                epochs.change(life, |alive| self.moved(alive, life.body, true, shared));
+            }
         }
         self.epochs = epochs;
         shared.arcs_version += 1;
     }
 
-    fn with(&mut self, alive: u32, body: u32, shared: &mut Shared) -> u32 {
+    /// What bodies become when one more is alive, or one less.
+    fn moved(&mut self, alive: u32, body: u32, comes: bool, shared: &mut Shared) -> u32 {
+        if let Some(known) = self.moves.get(alive, body, comes) {
+            return known;
+        }
         let mut bodies = self.alive[alive as usize].bodies.clone();
         let at = bodies.partition_point(|known| *known < body);
-        bodies.insert(at, body);
-        self.alive_number(bodies, shared)
-    }
-
-    fn without(&mut self, alive: u32, body: u32, shared: &mut Shared) -> u32 {
-        let mut bodies = self.alive[alive as usize].bodies.clone();
-        if let Ok(at) = bodies.binary_search(&body) {
+        if comes {
+            bodies.insert(at, body);
+        } else if bodies.get(at) == Some(&body) {
             bodies.remove(at);
         }
-        self.alive_number(bodies, shared)
+        let number = self.alive_number(bodies, shared);
+        self.moves.put(alive, body, comes, number);
+        number
     }
 
     fn alive_number(&mut self, bodies: Vec<u32>, shared: &mut Shared) -> u32 {
         if let Some(number) = self.alive_numbers.get(&bodies) {
             return *number;
         }
-        let needed = bodies.iter().flat_map(|body| &self.bodies[*body as usize].predicates);
-        let mut predicates: Vec<u32> = needed.copied().collect();
+        let mut predicates = Vec::new();
+        for body in &bodies {
+            let compiled = &mut self.bodies[*body as usize];
+            let own = compiled.predicates.get_or_insert_with(|| {
+                let (nodes, _) = parted(&compiled.body);
+                nodes.into_iter().map(|node| shared.predicates.number(node)).collect()
+            });
+            predicates.extend_from_slice(own);
+        }
         predicates.sort_unstable();
         predicates.dedup();
         let columns = self.columns_of(&bodies, shared);
-        let number = count(self.alive.len());
-        self.alive.push(Alive::new(bodies.clone(), predicates, columns));
+        let number = self.free_alive.take(self.alive.len());
+        let alive = Alive::new(bodies.clone(), predicates, columns);
+        put(&mut self.alive, number, alive);
         self.alive_numbers.insert(bodies, number);
         number
-    }
-
-    /// The columns of triggers, one per step, of a linear pattern with these bodies.
-    fn columns_of(&self, bodies: &[u32], shared: &mut Shared) -> Vec<u32> {
-        let steps = self.chain.len().saturating_sub(1);
-        let mut forms = vec![Vec::new(); steps];
-        for body in bodies {
-            let compiled = &self.bodies[*body as usize];
-            if let Some(step) = self.chain.iter().position(|state| *state == compiled.body.source)
-                && step < steps
-            {
-                forms[step].push(compiled.predicates.clone());
-            }
-        }
-        forms.into_iter().map(|form| shared.columns.number(form)).collect()
-    }
-
-    /// Looks whether the pattern is linear, from all bodies it has; to be asked before any arc is alive.
-    pub fn find_chain(&mut self) {
-        let timed = matches!(self.window, Window::Time(_));
-        let plain = self.registers.is_empty() && self.key_field.is_none();
-        if timed && plain && !self.gap_free && self.speculation.is_none() {
-            self.chain = self.follow_chain().unwrap_or_default();
-        }
-    }
-
-    fn follow_chain(&self) -> Option<Vec<u32>> {
-        let mut chain = vec![self.start];
-        while !self.finals[*chain.last()? as usize] {
-            let here = *chain.last()?;
-            let mut targets = self.bodies.iter().filter(|known| known.body.source == here);
-            let target = targets.next()?.body.target;
-            if targets.any(|other| other.body.target != target) || chain.contains(&target) || chain.len() > 63 {
-                return None;
-            }
-            chain.push(target);
-        }
-        let all_fit = self.bodies.iter().all(|known| fits(&chain, known));
-        let one_final = self.finals.iter().filter(|is_final| **is_final).count() == 1;
-        (chain.len() > 1 && all_fit && one_final).then_some(chain)
-    }
-
-    /// Whether a linear pattern stays one with this body.
-    #[must_use]
-    pub fn fits_chain(&self, body: u32) -> bool {
-        fits(&self.chain, &self.bodies[body as usize])
-    }
-
-    /// The pattern is not linear any more: what was computed for that goes.
-    pub fn drop_chain(&mut self) {
-        self.chain = Vec::new();
-        for alive in &mut self.alive {
-            alive.columns = Vec::new();
-        }
     }
 
     /// The number of what is alive at an instant; the same number means the same bodies.
@@ -318,6 +322,12 @@ impl Program {
     #[inline]
     pub fn alive_at(&self, ts: i64) -> u32 {
         self.epochs.alive_at(ts)
+    }
+
+    /// The epochs from the one of an instant on.
+    #[must_use]
+    pub fn epochs_from(&self, ts: i64) -> &[Epoch] {
+        self.epochs.from_instant(ts)
     }
 
     /// The last instant at which the same bodies are alive as at this one.
@@ -368,8 +378,8 @@ impl Program {
         let mut ts = from;
         loop {
             let alive = &self.alive[self.epochs.alive_at(ts) as usize];
-            for predicate in &alive.predicates {
-                rows.ready_truths(chunk, *predicate, &mut shared.predicates);
+            for predicate in rows.chunk(chunk).missing_truths(&alive.predicates) {
+                rows.ready_truths(chunk, predicate, &mut shared.predicates);
             }
             let last = self.epochs.last_instant(ts);
             if last >= to {
@@ -418,7 +428,7 @@ impl Program {
             let index = alive.predicates.binary_search(predicate);
             index.is_ok_and(|bit| truths[bit / 64] >> (bit % 64) & 1 != 0)
         };
-        let takes = |body: &&u32| self.bodies[**body as usize].predicates.iter().all(holds);
+        let takes = |body: &&u32| self.bodies[**body as usize].predicates().iter().all(holds);
         let mut enabled: Vec<u32> = alive.bodies.iter().filter(takes).copied().collect();
         enabled.dedup();
         let class = self.class_number(enabled);
@@ -436,39 +446,19 @@ impl Program {
         if let Some(number) = self.class_numbers.get(&enabled) {
             return *number;
         }
-        let number = count(self.classes.len());
+        let number = self.free_classes.take(self.classes.len());
         let (epsilon, consuming) = enabled
             .iter()
             .partition(|body| self.bodies[**body as usize].body.epsilon);
-        self.classes.push(Class {
+        let class = Class {
             consuming,
             epsilon,
             origin: UNKNOWN,
-        });
-        self.starts.push(UNKNOWN);
+        };
+        put(&mut self.classes, number, class);
+        put(&mut self.starts, number, UNKNOWN);
         self.class_numbers.insert(enabled, number);
         number
-    }
-
-    /// Drops the sets that are not in use, and what was remembered of transitions; configurations that were found stay.
-    pub fn sweep(&mut self, in_use: &mut Vec<bool>, found: impl Iterator<Item = u32>) {
-        self.sets.sweep(in_use, found);
-        self.last_configuration = None;
-        self.forget_starts();
-    }
-
-    /// After a state became final marks are not what they were: forgets all transitions.
-    pub fn forget_transitions(&mut self) {
-        self.sets.forget_transitions();
-        self.forget_starts();
-    }
-
-    fn forget_starts(&mut self) {
-        for class in &mut self.classes {
-            class.origin = UNKNOWN;
-        }
-        self.starts.fill(UNKNOWN);
-        self.shapes.forget();
     }
 
     /// The code of a set: its number, marked if it has a final configuration.
@@ -483,16 +473,9 @@ impl Program {
     }
 }
 
-fn fits(chain: &[u32], known: &CompiledBody) -> bool {
-    let place = |state: u32| chain.iter().position(|other| *other == state);
-    let follows = match (place(known.body.source), place(known.body.target)) {
-        (Some(source), Some(target)) => target == source + 1,
-        _ => false,
-    };
-    follows && !known.body.epsilon && known.residual.is_empty()
-}
-
-#[allow(clippy::cast_possible_truncation)] // limited by max_program_arcs
-fn count(length: usize) -> u32 {
-    length as u32
+/// The conjuncts of a fence: those that read the event alone, and the others.
+fn parted(body: &Body) -> (Vec<Node>, Vec<Node>) {
+    let conjuncts = body.fence.iter().cloned().flat_map(Node::conjuncts);
+    let not_true = conjuncts.filter(|conjunct| *conjunct != Node::Literal(Value::Bool(true)));
+    not_true.partition(|conjunct| conjunct.reads_event() && !conjunct.reads_register())
 }

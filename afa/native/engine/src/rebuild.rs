@@ -10,7 +10,6 @@ use crate::lane::{Lane, List};
 use crate::restore::{RestoreFault, Restored, RestoredCover, RestoredEvent};
 use crate::rows::{Stretch, parts, row_number};
 use crate::scan::{Envelope, Head, Operation, Padded, Span};
-use crate::segment::Segment;
 use crate::snapshot_form::open;
 use crate::walk::Plan;
 
@@ -169,11 +168,8 @@ impl Engine {
         while at < rows.len() {
             let (chunk, first) = parts(rows[at]);
             let length = rows[at..].iter().take_while(|row| parts(**row).0 == chunk).count();
-            let mut segment = Segment::default();
-            (segment.chunk, segment.first) = (chunk, first);
             #[allow(clippy::cast_possible_truncation)] // numbers of keys fit: limited by max_keys
-            segment.keys.resize(length, number as u32);
-            self.classify(&segment);
+            self.classify(chunk, first, &vec![number as u32; length]);
             at += length;
         }
     }

@@ -34,6 +34,9 @@ pub struct Rows {
     first: usize,
 }
 
+/// Of a run so many rows are looked at one by one first: a block is too much for a short one.
+const FIRST_ROWS: usize = 16;
+
 /// The number of a row.
 #[must_use]
 #[allow(clippy::cast_possible_truncation)] // both are bounded by construction
@@ -55,6 +58,12 @@ fn count_run(rows: &[u32]) -> usize {
     let rows = &rows[..most];
     let apart = |gaps: u32, (row, next): (&u32, u32)| gaps | (row ^ next);
     let mut count = 1;
+    while count < most.min(FIRST_ROWS) && rows[count] == rows[count - 1] + 1 {
+        count += 1;
+    }
+    if count < FIRST_ROWS {
+        return count;
+    }
     // Whole blocks at a time: most streams are in order.
     while let Some(block) = rows.get(count..count + 64) {
         if block.iter().zip(rows[count - 1] + 1..=u32::MAX).fold(0, apart) != 0 {

@@ -49,6 +49,11 @@ pub(crate) struct Segment {
     /// Where each row comes from; empty: all from `origin`.
     pub(crate) origins: Vec<Origin>,
     pub(crate) origin: Origin,
+    /// The least and the greatest time if the rows were classified when they were added; else they are when they are
+    /// taken.
+    pub(crate) span: Option<(i64, i64)>,
+    /// The rows of a run with gaps.
+    gapped: Vec<u32>,
     /// Rows that wait for the end of the batch, with their keys.
     pub(crate) pending: Vec<(u32, u32)>,
 }
@@ -67,10 +72,32 @@ impl Segment {
         self.origins.get(place).copied().unwrap_or(self.origin)
     }
 
+    /// Finds the end of the run that begins at a place: rows of one key in order, over rows that are not to be taken. If
+    /// there are such, its rows are put into `gapped`.
+    fn find_run(&self, place: usize, times: &[i64], gapped: &mut Vec<u32>) -> usize {
+        let key = self.keys[place];
+        let (mut begin, mut end) = (place, place + 1);
+        loop {
+            end += count_run(&self.keys[begin..], &times[begin..]);
+            let gap = self.keys[end..].iter().take_while(|other| **other == NO_KEY).count();
+            let next = end + gap;
+            let goes_on = gap > 0 && self.keys.get(next) == Some(&key) && times[next] > times[end - 1];
+            if goes_on || !gapped.is_empty() {
+                let (first, last) = (self.first + begin, self.first + end);
+                gapped.extend((first..last).map(|offset| row_number(self.chunk, offset)));
+            }
+            if !goes_on {
+                return end;
+            }
+            (begin, end) = (next, next + 1);
+        }
+    }
+
     pub(crate) fn clear(&mut self) {
         self.keys.clear();
         self.records.clear();
         self.origins.clear();
+        self.span = None;
     }
 }
 
@@ -80,7 +107,9 @@ impl Engine {
         if segment.keys.is_empty() {
             return;
         }
-        let oldest = self.classify(segment);
+        let (oldest, _) = segment
+            .span
+            .unwrap_or_else(|| self.classify(segment.chunk, segment.first, &segment.keys));
         self.counters.events += segment.keys.iter().filter(|key| **key != NO_KEY).count() as u64;
         let mut place = 0;
         if net == Net::Batch && self.all_in_time(segment, oldest) {
@@ -119,14 +148,24 @@ impl Engine {
             }
             return place + 1;
         }
-        let mut end = place + 1;
         let plain = segment.records.is_empty() && segment.origins.is_empty();
-        if plain {
-            end += count_run(&segment.keys[place..], &times[place..segment.keys.len()]);
-        }
-        let run = Stretch::Run(row_number(segment.chunk, segment.first + place), end - place);
+        let first = row_number(segment.chunk, segment.first + place);
+        let record = segment.record(place);
+        let mut gapped = std::mem::take(&mut segment.gapped);
+        let end = if plain {
+            segment.find_run(place, &times[..segment.keys.len()], &mut gapped)
+        } else {
+            place + 1
+        };
+        let run = if gapped.is_empty() {
+            Stretch::Run(first, end - place)
+        } else {
+            Stretch::Listed(&gapped)
+        };
         self.count_unseen(run);
-        self.append(number, run, Some(segment.record(place)));
+        self.append(number, run, Some(record));
+        gapped.clear();
+        segment.gapped = gapped;
         end
     }
 
@@ -196,42 +235,34 @@ impl Engine {
         Some(format!("ts {ts} is below the punctuation {bound} when {text}"))
     }
 
-    /// Evaluates the predicates that a segment's rows need, and finds their classes for patterns that keep lists.
-    /// The answer is the least time.
-    pub(crate) fn classify(&mut self, segment: &Segment) -> i64 {
-        let (begin, end) = (segment.first, segment.first + segment.keys.len());
-        let times = &self.rows.chunk(segment.chunk).times()[begin..end];
+    /// Evaluates the predicates that rows of a chunk with these keys need, and finds their classes for patterns that
+    /// keep lists. The answer is the least and the greatest time.
+    pub(crate) fn classify(&mut self, chunk: usize, begin: usize, keys: &[u32]) -> (i64, i64) {
+        let end = begin + keys.len();
+        let times = &self.rows.chunk(chunk).times()[begin..end];
         let (oldest, newest) = span(times);
-        self.prepare_linear(segment.chunk, oldest, newest);
+        self.prepare_linear(chunk, oldest, newest);
         for lane in 0..self.lanes.len() {
             let pattern = self.lanes[lane];
-            self.programs[pattern].prepare(&mut self.rows, segment.chunk, &mut self.shared, oldest, newest);
-            let mut classes = std::mem::take(self.rows.chunk_mut(segment.chunk).classes_mut(pattern));
+            self.programs[pattern].prepare(&mut self.rows, chunk, &mut self.shared, oldest, newest);
+            let mut classes = std::mem::take(self.rows.chunk_mut(chunk).classes_mut(pattern));
             classes.resize(end, UNSEEN);
             let program = &mut self.programs[pattern];
-            classify_rows(
-                program,
-                &self.rows,
-                segment.chunk,
-                begin,
-                &mut classes[begin..],
-                oldest,
-                newest,
-            );
+            classify_rows(program, &self.rows, chunk, begin, &mut classes[begin..], oldest, newest);
             if program.key_field.is_some() || program.speculation.is_some() {
-                self.hide(segment, pattern, &mut classes);
+                self.hide(chunk, begin, keys, pattern, &mut classes);
             }
-            *self.rows.chunk_mut(segment.chunk).classes_mut(pattern) = classes;
+            *self.rows.chunk_mut(chunk).classes_mut(pattern) = classes;
         }
-        oldest
+        (oldest, newest)
     }
 
     /// Rows that a pattern does not see, or not yet.
-    fn hide(&self, segment: &Segment, pattern: usize, classes: &mut [u32]) {
+    fn hide(&self, chunk: usize, first: usize, keys: &[u32], pattern: usize, classes: &mut [u32]) {
         let program = &self.programs[pattern];
-        let chunk = self.rows.chunk(segment.chunk);
-        for (place, number) in segment.keys.iter().enumerate() {
-            let offset = segment.first + place;
+        let chunk = self.rows.chunk(chunk);
+        for (place, number) in keys.iter().enumerate() {
+            let offset = first + place;
             let Some(key) = self.keys.get(*number as usize).and_then(Option::as_ref) else {
                 continue;
             };
@@ -248,12 +279,21 @@ impl Engine {
     }
 }
 
+/// Of a run so many rows are looked at one by one first: a block is too much for a short one.
+const FIRST_ROWS: usize = 16;
+
 /// How many rows after the first have its key and a time later than the row before.
 fn count_run(keys: &[u32], times: &[i64]) -> usize {
-    let follows = |count: usize| keys[count] == keys[count + 1] && times[count] < times[count + 1];
     let mut count = 0;
+    let goes_on = |count: usize| keys[count] == keys[count + 1] && times[count] < times[count + 1];
+    while count + 1 < keys.len().min(FIRST_ROWS) && goes_on(count) {
+        count += 1;
+    }
+    if count + 1 < FIRST_ROWS {
+        return count;
+    }
     // Whole blocks at a time: most streams are in order, and often of one key.
-    while count + 65 <= keys.len() && follows(count) {
+    while count + 65 <= keys.len() && goes_on(count) {
         let (keys, times) = (&keys[count..count + 65], &times[count..count + 65]);
         let mut breaks = 0;
         for place in 0..64 {
@@ -264,7 +304,7 @@ fn count_run(keys: &[u32], times: &[i64]) -> usize {
         }
         count += 64;
     }
-    while count + 1 < keys.len() && follows(count) {
+    while count + 1 < keys.len() && goes_on(count) {
         count += 1;
     }
     count

@@ -1,4 +1,4 @@
-//! Letting go of what all keys share once none of them refers to it: chunks, epochs, sets.
+//! Letting go of what all keys share once none of them refers to it: chunks, epochs, bodies, sets.
 
 use crate::configuration::{code_of, start_row, unmarked};
 use crate::engine::Engine;
@@ -51,6 +51,7 @@ impl Engine {
         } else if self.rows.live_chunks() > 2 * self.chunks_after_sweep {
             self.sweep_chunks();
         }
+        self.forget_bodies_if_grown();
         let sets: usize = self.programs.iter().map(|program| program.sets.len()).sum();
         if sets > 2 * self.sets_after_sweep {
             self.sweep_sets(None);

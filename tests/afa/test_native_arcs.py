@@ -1,0 +1,162 @@
+"""Arcs that change between nearly all events of a record batch: mostly ahead of them, sometimes into the past.
+
+What changes only later events is applied while earlier ones of the batch still wait; nobody may notice.
+"""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from support.lawful import assert_lawful, netted
+
+from afa import Engine
+from afa.document import build_pattern
+from afa.pattern import Pattern
+
+WORD = "UDU"
+LIMITS = (0, 2, 4)
+LINEAR: dict[str, Any] = {
+    "pattern": "linear",
+    "start": "q0",
+    "final": [f"q{len(WORD)}"],
+    "within": 15,
+    "arcs": [
+        {"id": f"s{step}", "from": f"q{step}", "to": f"q{step + 1}", "when": "e.x > -2" if tick == "U" else "e.x < 1"}
+        for step, tick in enumerate(WORD)
+    ],
+}
+LISTED: dict[str, Any] = LINEAR | {
+    "pattern": "listed",
+    "registers": {"n": 0},
+    "arcs": [arc | {"set": {"n": "r.n + e.x"}} for arc in LINEAR["arcs"]],
+}
+
+
+class Tape:
+    """Events of a few keys, and arcs of the second step that take turns."""
+
+    def __init__(self, seed: int, keys: int) -> None:
+        self.rng, self.keys, self.now = Random(seed), keys, 0
+        self.known: dict[str, list[str]] = {"linear": ["s1"], "listed": ["s1"]}
+        self.le: dict[tuple[str, str], int | None] = {}
+        self.records: list[dict[str, Any]] = []
+
+    def event(self) -> None:
+        self.now += self.rng.choice([0, 1, 1, 1, 2])
+        late = self.rng.choice([0] * 12 + [1, 5])
+        key = f"k{self.rng.randrange(self.keys)}"
+        record = {"key": key, "ts": self.now - late, "id": f"e{len(self.records)}"}
+        self.records.append(record | {"data": {"x": self.rng.randint(-4, 5)}})
+
+    def swap(self) -> None:
+        """One arc ends and another begins, most often right after the newest event."""
+        name = self.rng.choice(list(self.known))
+        at = self.now + self.rng.choice([1, 1, 1, 1, 3, 0, -2])
+        old, new = self.known[name][-1], f"n{len(self.records)}"
+        ended = {"op": "arc", "pattern": name, "arc": {"id": old}, "valid": [self.le.get((name, old)), at]}
+        body = {"id": new, "from": "q1", "to": "q2", "when": f"e.x < {self.rng.choice(LIMITS)}"}
+        if name == "listed":
+            body["set"] = {"n": "r.n + 1"}
+        begun = {"op": "arc", "pattern": name, "arc": body, "valid": [at, None]}
+        self.records += [ended, begun] if self.rng.random() < 0.9 else [begun, ended]
+        self.known[name].append(new)
+        self.le[name, new] = at
+
+    def again(self) -> None:
+        """An arc of long ago changes, is said again, or goes."""
+        name = self.rng.choice(list(self.known))
+        id_ = self.rng.choice(self.known[name])
+        le = self.le.get((name, id_))
+        if self.rng.random() < 0.2 and id_ != self.known[name][-1]:
+            self.records.append({"op": "arc-retract", "pattern": name, "arc": {"id": id_}})
+            self.known[name].remove(id_)
+        else:
+            end = self.now + self.rng.randint(-10, 4)
+            self.records.append({"op": "arc", "pattern": name, "arc": {"id": id_}, "valid": [le, end]})
+
+    def written(self, length: int) -> list[dict[str, Any]]:
+        while len(self.records) < length:
+            for _ in range(self.rng.choice([0, 1, 3, 8])):
+                self.event()
+            self.swap()
+            if self.rng.random() < 0.1:
+                self.again()
+            if self.rng.random() < 0.15:
+                self.records.append({"op": "punctuation", "ts": self.now - self.rng.randint(1, 15)})
+        return self.records
+
+
+def record_batch(records: list[dict[str, Any]]) -> pa.RecordBatch:
+    """Keys are a dictionary in which arc records have none."""
+
+    def column(name: str, kind: pa.DataType) -> pa.Array:
+        return pa.array([record.get(name) for record in records], kind)
+
+    return pa.RecordBatch.from_pydict(
+        {
+            "key": column("key", pa.string()).dictionary_encode(),
+            "ts": column("ts", pa.int64()),
+            "id": column("id", pa.string()),
+            "op": column("op", pa.string()),
+            "arc": pa.array([json.dumps(record) if "arc" in record else None for record in records], pa.string()),
+            "x": pa.array([record.get("data", {}).get("x") for record in records], pa.int64()),
+        }
+    )
+
+
+def patterns(which: str) -> list[Pattern]:
+    return [build_pattern(document) for document in (LINEAR, LISTED) if document["pattern"] in which]
+
+
+@pytest.mark.parametrize("net", ["record", "batch"])
+@pytest.mark.parametrize("seed", range(12))
+def test_arcs_that_change_within_a_batch(seed: int, net: str) -> None:
+    chosen = patterns(["linear", "listed", "linear listed"][seed % 3])
+    names = {pattern.name for pattern in chosen}
+    tape = Tape(seed, keys=[1, 1, 3][seed // 3 % 3]).written(250)
+    records = [record for record in tape if record.get("pattern", next(iter(names))) in names]
+    told = assert_lawful(chosen, [json.dumps(record).encode() for record in records], every=10)
+    records = records[: len(told)]
+    engine, rng, begin = Engine(chosen, net=net), Random(seed), 0  # type: ignore[arg-type]
+    while begin < len(records):
+        end = min(len(records), begin + rng.choice([1, 20, 200]))
+        changes = engine.feed(record_batch(records[begin:end]))
+        if net == "batch":
+            assert changes.to_records() == netted(told[begin:end])
+        else:
+            parts = enumerate(told[begin:end])
+            assert changes.told == [(index, change) for index, part in parts for change in part]
+        late = [(index, reason) for index, part in enumerate(told[begin:end]) for _, reason in part.late]
+        assert changes.late == late
+        assert not changes.bad
+        begin = end
+    assert sum(len(part) for part in told) > 20
+
+
+def test_bodies_that_come_and_go() -> None:
+    """So many that what was computed for the first of them is forgotten, and their predicates' numbers are others'."""
+    chosen, rng, records = patterns("linear listed"), Random(3), []
+    for number in range(600):
+        records += [
+            {"key": "k", "ts": 10 * number + step, "id": f"e{number}-{step}", "data": {"x": rng.randint(-4, 5)}}
+            for step in range(3)
+        ]
+        for pattern in chosen:
+            limit = rng.choice([0, 2, 4]) + number / 10_000
+            body = {"id": f"n{number}", "from": "q1", "to": "q2", "when": f"e.x < {limit}"}
+            valid = [10 * number + 1, 10 * number + 10]
+            records.append({"op": "arc", "pattern": pattern.name, "arc": body, "valid": valid})
+        if number % 20 == 0:
+            records.append({"op": "punctuation", "ts": 10 * number - 15})
+    values = [json.dumps(record).encode() for record in records]
+    told = assert_lawful(chosen, values, every=1500)
+    engine, changes = Engine(chosen), []
+    for begin in range(0, len(records), 700):
+        changes += engine.feed(record_batch(records[begin : begin + 700])).told
+    assert [change for _, change in changes] == [change for part in told for change in part]
+    assert len(told) == len(records)
+    assert len(changes) > 500
