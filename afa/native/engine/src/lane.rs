@@ -66,7 +66,7 @@ impl Lane {
         self.tail.truncate(count);
         if found.begins() {
             self.tail.push(word(row, codes[count]));
-            if count == 0 {
+            if found.is_fresh() {
                 self.expires = closes;
             }
         }

@@ -71,21 +71,6 @@ impl Truths {
         low | self.bits.get(index + 1).copied().unwrap_or(0) << (64 - shift)
     }
 
-    /// Eight bits from a row on.
-    #[must_use]
-    #[inline]
-    #[allow(clippy::cast_possible_truncation)] // as meant
-    pub fn byte(&self, offset: usize) -> u8 {
-        let (index, shift) = (offset / 64, offset % 64);
-        let mut bits = self.bits[index] >> shift;
-        if shift > 56
-            && let Some(more) = self.bits.get(index + 1)
-        {
-            bits |= more << (64 - shift);
-        }
-        bits as u8
-    }
-
     fn set(&mut self, offset: usize, truth: Option<bool>, unknown: &mut u64) {
         match truth {
             Some(true) => self.bits[offset / 64] |= 1 << (offset % 64),

@@ -5,7 +5,7 @@ use crate::domain::{Origin, is_released};
 use crate::engine::Engine;
 use crate::epochs::ClassTable;
 use crate::expression::EventView;
-use crate::kernel::vectorized;
+use crate::kernel::{WORD_ROWS, vectorized};
 use crate::predicate::Truths;
 use crate::program::{Program, UNRELEASED, UNSEEN};
 use crate::rows::{Rows, Stretch, row_number};
@@ -292,20 +292,36 @@ fn count_run(keys: &[u32], times: &[i64]) -> usize {
     if count + 1 < FIRST_ROWS {
         return count;
     }
-    // Whole blocks at a time: most streams are in order, and often of one key.
-    while count + 65 <= keys.len() && goes_on(count) {
-        let (keys, times) = (&keys[count..count + 65], &times[count..count + 65]);
-        let mut breaks = 0;
-        for place in 0..64 {
-            breaks |= (keys[place] ^ keys[place + 1]) | u32::from(times[place] >= times[place + 1]);
-        }
-        if breaks != 0 {
-            break;
-        }
-        count += 64;
-    }
+    count += vectorized(
+        #[inline(always)]
+        || count_blocks(&keys[count..], &times[count..]),
+    );
     while count + 1 < keys.len() && goes_on(count) {
         count += 1;
+    }
+    count
+}
+
+/// The same in whole blocks: most streams are in order, and often of one key.
+#[inline(always)]
+#[allow(clippy::inline_always)] // into the code for the machine's vectors
+fn count_blocks(keys: &[u32], times: &[i64]) -> usize {
+    let mut count = 0;
+    while let (Some(keys), Some(times)) = (
+        keys.get(count..=count + WORD_ROWS),
+        times.get(count..=count + WORD_ROWS),
+    ) {
+        let (mut others, mut descents) = (0, 0);
+        for (key, next) in keys[..WORD_ROWS].iter().zip(&keys[1..]) {
+            others |= key ^ next;
+        }
+        for (ts, next) in times[..WORD_ROWS].iter().zip(&times[1..]) {
+            descents |= i64::from(ts >= next);
+        }
+        if others != 0 || descents != 0 {
+            break;
+        }
+        count += WORD_ROWS;
     }
     count
 }
@@ -366,15 +382,21 @@ fn classify_rows(
 /// Finds the class of each row by its truths; true if one is not known.
 #[inline(always)]
 #[allow(clippy::inline_always)] // into the code for the machine's vectors
+#[allow(clippy::cast_possible_truncation)] // half a word at a time
 fn classify_bytewise(truths: &[&Truths], begin: usize, table: &[u32; 1 << MOST_BYTEWISE], classes: &mut [u32]) -> bool {
     let mut least = u32::MAX;
-    for (place, classes) in classes.chunks_mut(8).enumerate() {
-        let mut indices = 0;
+    for (block, classes) in classes.chunks_mut(WORD_ROWS).enumerate() {
+        let mut indices = [0_u32; WORD_ROWS];
         for (bit, truths) in truths.iter().enumerate() {
-            indices |= spread(truths.byte(begin + place * 8)) << bit;
+            let word = truths.word(begin + block * WORD_ROWS);
+            let (low, high) = indices.split_at_mut(WORD_ROWS / 2);
+            for (row, (low, high)) in low.iter_mut().zip(high).enumerate() {
+                *low |= ((word as u32) >> row & 1) << bit;
+                *high |= (((word >> 32) as u32) >> row & 1) << bit;
+            }
         }
-        for (class, index) in classes.iter_mut().zip(indices.to_le_bytes()) {
-            let known = table[usize::from(index)];
+        for (class, index) in classes.iter_mut().zip(indices) {
+            let known = table[index as usize % table.len()];
             least = least.min(known);
             *class = known.wrapping_sub(1);
         }
@@ -384,14 +406,6 @@ fn classify_bytewise(truths: &[&Truths], begin: usize, table: &[u32; 1 << MOST_B
 
 /// With more predicates the truths of a row do not fit into a byte.
 const MOST_BYTEWISE: usize = 8;
-
-/// The eight bits of a byte, each in the lowest bit of a byte of its own.
-fn spread(bits: u8) -> u64 {
-    let copies = u64::from(bits) * 0x0101_0101_0101_0101;
-    let chosen = copies & 0x8040_2010_0804_0201;
-    // Adding 127 carries into the highest bit of every byte that is not zero; the one that is there already stays.
-    ((((chosen & 0x7F7F_7F7F_7F7F_7F7F) + 0x7F7F_7F7F_7F7F_7F7F) | chosen) >> 7) & 0x0101_0101_0101_0101
-}
 
 /// Whether the key field of a pattern is the event's key; an integer is compared as its digits.
 fn is_own(program: &Program, event: &dyn EventView, key: &str) -> bool {

@@ -86,6 +86,12 @@ impl Move {
         self.marks & Self::SCATTERED != 0
     }
 
+    /// Whether all that is left begins with the event.
+    #[inline]
+    pub(crate) fn is_fresh(self) -> bool {
+        self.marks & (Self::COUNT | Self::BEGINS) == Self::BEGINS
+    }
+
     /// The move to a shape by which words are kept.
     fn of(next: u32, kept: u16, begins: bool, is_final: bool) -> Self {
         let front = kept.trailing_zeros().min(15);

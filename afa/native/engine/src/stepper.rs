@@ -128,9 +128,11 @@ impl Stepper<'_> {
         let (span, moves) = (program.window.span(), program.shapes.moves());
         let mut list = Shaped::of(program, lane);
         let mut at = from;
-        while let (Some(ts), Some(class)) = (entries.times.get(at), entries.classes.get(at)) {
-            let found = moves.find(list.shape, *class);
-            if *ts >= list.expires || found.is_stuck() {
+        let end = entries.times.len().min(entries.classes.len());
+        let (times, classes) = (&entries.times[..end], &entries.classes[..end]);
+        while at < end {
+            let (ts, found) = (times[at], moves.find(list.shape, classes[at]));
+            if ts >= list.expires || found.is_stuck() {
                 break;
             }
             list.follow(found, (entries.row)(at), ts.saturating_add(span));
@@ -204,7 +206,7 @@ impl Shaped {
             self.head += usize::from(found.front);
         }
         self.length = found.count();
-        if self.length == 0 && found.begins() {
+        if found.is_fresh() {
             self.expires = closes;
         }
         *self.start(self.length) = row;
