@@ -9,6 +9,8 @@ use arrow_buffer::ArrowNativeType;
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
+use crate::kernel::vectorized;
+
 /// Checks a column.
 ///
 /// # Errors
@@ -84,7 +86,11 @@ fn indices_below<T: ArrowNativeType + Ord + BitOr<Output = T>>(data: &ArrayData)
 pub fn are_below<T: ArrowNativeType + Ord + BitOr<Output = T>>(indices: &[T], length: usize) -> bool {
     let below = |index: T| index.to_usize().is_some_and(|index| index < length);
     // All their bits together are no less than the greatest and negative if one is, and the fastest to find.
-    if below(indices.iter().fold(T::default(), |bits, index| bits | *index)) {
+    let bits = vectorized(
+        #[inline(always)]
+        || indices.iter().fold(T::default(), |bits, index| bits | *index),
+    );
+    if below(bits) {
         return true;
     }
     let (mut least, mut most) = (T::default(), T::default());

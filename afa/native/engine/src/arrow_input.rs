@@ -7,6 +7,7 @@ use crate::domain::Origin;
 use crate::engine::{Engine, Retraction};
 use crate::event::IdRef;
 use crate::input::{Feeding, index_of};
+use crate::kernel::{WORD_ROWS, vectorized};
 use crate::live_arcs::Judged;
 use crate::segment::{NO_KEY, Net};
 
@@ -250,13 +251,18 @@ impl Engine {
 /// How many of the first numbers are the same.
 fn count_same(indices: &[i32]) -> usize {
     let first = indices[0];
+    let blocks = |indices: &[i32]| {
+        let same = |block: &[i32; WORD_ROWS]| block.iter().fold(0, |differs, index| differs | (index ^ first)) == 0;
+        indices.as_chunks().0.iter().take_while(|block| same(block)).count()
+    };
     let mut count = 1;
     // Whole blocks at a time: one key often has many rows in a row.
-    while let Some(block) = indices.get(count..count + 64) {
-        if block[0] != first || block.iter().fold(0, |differs, index| differs | (index ^ first)) != 0 {
-            break;
-        }
-        count += 64;
+    if indices.get(1) == Some(&first) {
+        count += WORD_ROWS
+            * vectorized(
+                #[inline(always)]
+                || blocks(&indices[1..]),
+            );
     }
     count + indices[count..].iter().take_while(|index| **index == first).count()
 }

@@ -110,7 +110,7 @@ impl Engine {
         let (oldest, _) = segment
             .span
             .unwrap_or_else(|| self.classify(segment.chunk, segment.first, &segment.keys));
-        self.counters.events += segment.keys.iter().filter(|key| **key != NO_KEY).count() as u64;
+        self.counters.events += count_taken(&segment.keys);
         let mut place = 0;
         if net == Net::Batch && self.all_in_time(segment, oldest) {
             let first = row_number(segment.chunk, segment.first);
@@ -324,6 +324,14 @@ fn count_blocks(keys: &[u32], times: &[i64]) -> usize {
         count += WORD_ROWS;
     }
     count
+}
+
+/// How many rows are to be taken.
+fn count_taken(keys: &[u32]) -> u64 {
+    vectorized(
+        #[inline(always)]
+        || keys.iter().map(|key| u64::from(*key != NO_KEY)).sum(),
+    )
 }
 
 fn span(times: &[i64]) -> (i64, i64) {
