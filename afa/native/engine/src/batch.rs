@@ -2,7 +2,7 @@
 
 use crate::engine::{Engine, live};
 use crate::key::Key;
-use crate::rows::Stretch;
+use crate::rows::{Reader, Stretch};
 use crate::segment::Segment;
 use crate::walk::Plan;
 
@@ -59,8 +59,9 @@ impl Engine {
     fn sort_rows(&self, rows: &mut Vec<u32>) -> Vec<u32> {
         let mut late: Vec<(i64, u32)> = Vec::new();
         let mut ordered: Vec<(i64, u32)> = Vec::with_capacity(rows.len());
+        let mut reader = Reader::new(&self.rows);
         for row in rows.iter() {
-            let ts = self.rows.ts(*row);
+            let ts = reader.ts(*row);
             if ordered.last().is_none_or(|(newest, _)| *newest < ts) {
                 ordered.push((ts, *row));
             } else {

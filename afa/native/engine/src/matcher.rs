@@ -10,7 +10,7 @@ use crate::linear::LinearScratch;
 use crate::page::{PAGE_ENTRIES, Page};
 use crate::pattern::Window;
 use crate::program::{Program, Shared, UNRELEASED, UNSEEN};
-use crate::rows::{Rows, Stretch, parts};
+use crate::rows::{Reader, Rows, Stretch, parts};
 use crate::spine::{Place, WORTHY_RUN};
 use crate::stepper::{Entries, Stepper};
 
@@ -135,7 +135,9 @@ impl Matcher<'_> {
         {
             page.release(self.rows);
             page.begin_anew(row, ts);
-            page.entering.extend(key.lanes.iter().cloned());
+            for (entering, lane) in page.entering.iter_mut().zip(&key.lanes) {
+                entering.copy(lane);
+            }
             return;
         }
         key.spine.ready_page(self.rows, row, 1, LISTED_RUN, key.lanes.iter());
@@ -185,11 +187,11 @@ impl Matcher<'_> {
             self.rows.store(parts(first).0, count, newest);
             return;
         }
+        let mut reader = Reader::new(self.rows);
         for row in piece.rows() {
-            let ts = self.rows.ts(row);
-            page.push(ts, row);
-            self.rows.store(parts(row).0, 1, ts);
+            page.push(reader.ts(row), row);
         }
+        self.rows.store_all(piece);
     }
 
     fn append_lane(&mut self, key: &mut Key, lane: usize, piece: Stretch<'_>, first_record: Option<u32>) {
@@ -254,9 +256,9 @@ impl Matcher<'_> {
             }
             Stretch::Listed(rows) => {
                 let (mut times, mut classes) = ([0; PAGE_ENTRIES], [0; PAGE_ENTRIES]);
+                let mut reader = Reader::new(self.rows);
                 for (at, row) in rows.iter().enumerate() {
-                    let (chunk, offset) = parts(*row);
-                    let chunk = self.rows.chunk(chunk);
+                    let (chunk, offset) = reader.find(*row);
                     (times[at], classes[at]) = (chunk.times()[offset], chunk.class(pattern, offset));
                 }
                 let entries = Entries {

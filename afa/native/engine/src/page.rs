@@ -1,7 +1,7 @@
 //! A page: a stretch of a key's entries, and the lists of partial matches that enter it.
 
 use crate::lane::Lanes;
-use crate::rows::{Rows, parts, row_number};
+use crate::rows::{Reader, Rows, parts, row_number};
 
 /// The most entries of a page that lists them. Small pages make late events cheap, large ones save lists.
 pub const PAGE_ENTRIES: usize = 16;
@@ -119,8 +119,10 @@ impl Page {
                 &rows.chunk(chunk).classes(pattern)[offset + from..offset + to]
             }
             Some(listed) => {
+                let mut reader = Reader::new(rows);
                 for (class, row) in gathered.iter_mut().zip(&listed.rows[from..to]) {
-                    *class = rows.class(pattern, *row);
+                    let (chunk, offset) = reader.find(*row);
+                    *class = chunk.class(pattern, offset);
                 }
                 &gathered[..to - from]
             }
@@ -177,7 +179,6 @@ impl Page {
     pub fn begin_anew(&mut self, row: u32, ts: i64) {
         (self.length, self.first, self.last_ts) = (1, row, ts);
         self.listed = None;
-        self.entering.clear();
     }
 
     /// Whether a run may go on with this row.
@@ -262,10 +263,14 @@ impl Page {
 
     /// Notes in their chunks that its entries are gone.
     pub fn release(&self, rows: &mut Rows) {
-        if self.is_run() && !rows.has_other_seqs() {
-            rows.release_run(parts(self.first).0, self.len());
-        } else {
+        if rows.has_other_seqs() {
             self.rows().for_each(|row| rows.release(row));
+        } else if let Some(listed) = &self.listed {
+            for same in listed.rows[..self.len()].chunk_by(|row, next| parts(*row).0 == parts(*next).0) {
+                rows.release_run(parts(same[0]).0, same.len());
+            }
+        } else {
+            rows.release_run(parts(self.first).0, self.len());
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::lane::{Lane, List};
 use crate::matcher::Matcher;
 use crate::page::{PAGE_ENTRIES, Page};
 use crate::program::{Program, UNRELEASED};
-use crate::rows::Rows;
+use crate::rows::{Reader, Rows};
 use crate::shapes::MOST_WORDS;
 use crate::spine::Place;
 use crate::stepper::{Entries, Shaped, Stepper};
@@ -166,9 +166,11 @@ impl PairWalk<'_> {
     /// Steps both lists over the entries of a page from a slot on; true as soon as they are the same.
     fn step_pair(&mut self, page: &Page, slot: usize, old: &mut Stepping, new: &mut Stepping) -> bool {
         let (pattern, rows): (usize, &Rows) = (self.pattern, self.stepper.rows);
+        let mut reader = Reader::new(rows);
         for (at, ts) in page.times(rows).iter().enumerate().skip(slot) {
             let row = page.row(at);
-            let event = (row, *ts, rows.class(pattern, row));
+            let (chunk, offset) = reader.find(row);
+            let event = (row, *ts, chunk.class(pattern, offset));
             let (before, after) = (self.stepper.advance(old, event), self.stepper.advance(new, event));
             if before || after {
                 self.note_differences(old, new, row);

@@ -139,6 +139,44 @@ impl Stretch<'_> {
     }
 }
 
+/// Looks at rows one after the other, most of which are of the chunk of the one before.
+pub(crate) struct Reader<'a> {
+    rows: &'a Rows,
+    number: usize,
+    chunk: Option<&'a Chunk>,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(rows: &'a Rows) -> Self {
+        Self {
+            rows,
+            number: 0,
+            chunk: None,
+        }
+    }
+
+    /// The chunk of a row, and its place there.
+    #[inline]
+    pub(crate) fn find(&mut self, row: u32) -> (&'a Chunk, usize) {
+        let (number, offset) = parts(row);
+        match self.chunk {
+            Some(chunk) if number == self.number => (chunk, offset),
+            _ => {
+                let chunk = self.rows.chunk(number);
+                (self.number, self.chunk) = (number, Some(chunk));
+                (chunk, offset)
+            }
+        }
+    }
+
+    /// Event time of a row.
+    #[inline]
+    pub(crate) fn ts(&mut self, row: u32) -> i64 {
+        let (chunk, offset) = self.find(row);
+        chunk.times()[offset]
+    }
+}
+
 impl Rows {
     /// Keeps a chunk and answers with its number; true if numbers begin again, so that old references must be purged
     /// before the chunk is used.
@@ -358,6 +396,20 @@ impl Rows {
         let chunk = self.chunk_mut(chunk);
         chunk.stored += count;
         chunk.newest = chunk.newest.max(Some(newest));
+    }
+
+    /// Notes that an entry of a key refers to each of these rows, which are in event order.
+    pub fn store_all(&mut self, rows: Stretch<'_>) {
+        let mut at = 0;
+        while at < rows.len() {
+            let chunk = parts(rows.row(at)).0;
+            let begin = at;
+            while at < rows.len() && parts(rows.row(at)).0 == chunk {
+                at += 1;
+            }
+            let newest = self.ts(rows.row(at - 1));
+            self.store(chunk, at - begin, newest);
+        }
     }
 
     /// Notes that no entry of a key refers to this row any more.
