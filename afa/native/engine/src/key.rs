@@ -102,6 +102,17 @@ impl Key {
         }
     }
 
+    /// Reads a little of every part that an event needs.
+    #[inline]
+    pub(crate) fn touch(&self) -> usize {
+        let last = self
+            .spine
+            .pages
+            .back()
+            .map_or(0, |page| page.len() ^ page.entering.len());
+        self.lanes.len() ^ last ^ self.domain ^ self.tombs.len()
+    }
+
     /// Whether nothing of it need be kept.
     #[must_use]
     pub fn is_idle(&self) -> bool {
