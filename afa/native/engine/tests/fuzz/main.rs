@@ -1,0 +1,38 @@
+//! Whatever comes from outside, made up at random: no panic, no memory out of proportion, and one meaning whatever way
+//! it is read. `cargo test` tries a few fixed cases of each target, `make fuzz` as many new ones as its time allows.
+
+mod arc_records;
+mod bytes;
+mod decoders;
+mod engines;
+mod expressions;
+mod feeding;
+mod nodes;
+mod predicates;
+mod runner;
+mod snapshots;
+
+/// A test for each target, `name: cases in cargo test, strategy, check`; the time of `make fuzz` is divided among them.
+macro_rules! targets {
+    ($($name:ident: $cases:expr, $strategy:expr, $check:expr;)*) => {
+        const TARGETS: u32 = [$(stringify!($name)),*].len() as u32;
+        $(#[test]
+        fn $name() {
+            runner::run(stringify!($name), TARGETS, $cases, &$strategy, $check);
+        })*
+    };
+}
+
+targets! {
+    json_records_mean_the_same_to_used_and_new_scanners: 400, bytes::json_records(), decoders::check_json;
+    msgpack_records_mean_the_same_to_used_and_new_scanners: 400, bytes::msgpack_records(), decoders::check_msgpack;
+    bad_records_leave_engines_unharmed: 60, feeding::runs(), feeding::check_json;
+    bad_msgpack_records_leave_engines_unharmed: 60, feeding::msgpack_runs(), feeding::check_msgpack;
+    expressions_keep_the_laws: 400, expressions::cases(), expressions::check_laws;
+    packed_expressions_are_read_or_refused: 400, expressions::packed(), expressions::check_packed;
+    predicates_by_columns_and_by_rows_agree: 150, predicates::cases(), predicates::check;
+    snapshots_bring_back_what_was: 60, snapshots::runs(), snapshots::check_round_trip;
+    snapshots_that_lie_are_refused_or_restored: 150, snapshots::mutants(), snapshots::check_mutant;
+    bytes_that_are_no_snapshot_are_refused: 400, bytes::noise(300), snapshots::check_noise;
+    arc_records_are_read_as_json: 400, arc_records::records(), arc_records::check;
+}

@@ -1,0 +1,93 @@
+//! Snapshots: taken and restored they are the same, and whatever they say is restored or refused.
+
+use afa_engine::scan::Codec;
+use afa_engine::snapshot_form::{open, seal};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseResult;
+
+use crate::bytes::{Bytes, Damage, damage, json_records};
+use crate::engines::{engine, feed, snapshots};
+
+/// Records before a snapshot, and after it.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    before: Vec<Bytes>,
+    after: Vec<Bytes>,
+}
+
+pub(crate) fn runs() -> impl Strategy<Value = Run> {
+    (json_records(), json_records()).prop_map(|(before, after)| Run { before, after })
+}
+
+/// A run whose snapshots are changed and sealed anew.
+#[derive(Clone, Debug)]
+pub(crate) struct Mutant {
+    run: Run,
+    damages: Vec<Damage>,
+}
+
+pub(crate) fn mutants() -> impl Strategy<Value = Mutant> {
+    (runs(), vec(damage(), 1..4)).prop_map(|(run, damages)| Mutant { run, damages })
+}
+
+/// Past all numbers that records without an id get before.
+const AFTER: u64 = 1000;
+
+pub(crate) fn check_round_trip(run: &Run) -> TestCaseResult {
+    let mut first = engine(Codec::Json);
+    feed(&mut first, &run.before, 0);
+    let mut second = engine(Codec::Json);
+    let taken = snapshots(&mut first, "");
+    for (name, snapshot) in &taken {
+        prop_assert_eq!(second.restore(name, &snapshot.0), Ok(()));
+        let again = second.snapshot(name).expect("small").map(Bytes);
+        prop_assert_eq!(again.as_ref(), Some(snapshot));
+        prop_assert_eq!(second.state_hash(name), first.state_hash(name));
+    }
+    // Punctuations come with the keys that they are about.
+    if !taken.is_empty() {
+        let expected = feed(&mut first, &run.after, AFTER);
+        let told = feed(&mut second, &run.after, AFTER);
+        prop_assert_eq!(told, expected);
+        prop_assert_eq!(snapshots(&mut second, ""), snapshots(&mut first, ""));
+    }
+    Ok(())
+}
+
+pub(crate) fn check_mutant(mutant: &Mutant) -> TestCaseResult {
+    let mut first = engine(Codec::Json);
+    feed(&mut first, &mutant.run.before, 0);
+    for (name, snapshot) in snapshots(&mut first, "") {
+        let mut body = open(&snapshot.0).expect("sound").to_vec();
+        mutant.damages.iter().for_each(|damage| damage.apply(&mut body));
+        let before = snapshots(&mut first, "");
+        let changed = seal(body);
+        if first.restore(&name, &changed).is_err() {
+            prop_assert_eq!(snapshots(&mut first, ""), before, "a refusal changes nothing");
+            continue;
+        }
+        let mut second = engine(Codec::Json);
+        prop_assert_eq!(second.restore(&name, &changed), Ok(()));
+        if let Some(taken) = second.snapshot(&name).expect("small") {
+            let mut third = engine(Codec::Json);
+            prop_assert_eq!(third.restore(&name, &taken), Ok(()));
+            prop_assert_eq!(third.snapshot(&name).expect("small").map(Bytes), Some(Bytes(taken)));
+        }
+        feed(&mut second, &mutant.run.after, AFTER);
+        snapshots(&mut second, "");
+    }
+    feed(&mut first, &mutant.run.after, AFTER);
+    Ok(())
+}
+
+pub(crate) fn check_noise(noise: &Bytes) -> TestCaseResult {
+    let mut engine = engine(Codec::Json);
+    prop_assert!(engine.restore("a", &noise.0).is_err());
+    let mut body = vec![1, b'a'];
+    body.extend_from_slice(&noise.0);
+    if engine.restore("a", &seal(body)).is_err() {
+        prop_assert_eq!(engine.key_names(), Vec::<String>::new());
+    }
+    Ok(())
+}
