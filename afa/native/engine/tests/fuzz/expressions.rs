@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 
 use crate::bytes::{Bytes, Damage, NAMES, damage, noise};
-use crate::nodes::{REGISTERS, comparison, node, packed as pack, value};
+use crate::nodes::{REGISTERS, comparison, condition, node, packed as pack, value};
 
 /// An event of any values.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
         id: Value::Str("7".into()),
         values,
     });
-    let nodes = [node(true), node(true), node(true)];
+    let nodes = [condition(), condition(), node(true)];
     let event = proptest::option::weighted(0.9, event);
     let registers = vec(value(), REGISTERS.len());
     (nodes, comparison(), vec(value(), 0..4), event, registers).prop_map(
@@ -175,7 +175,7 @@ pub(crate) struct Packed {
 }
 
 pub(crate) fn packed() -> impl Strategy<Value = Packed> {
-    (node(true), vec(damage(), 1..4), noise(60)).prop_map(|(node, damages, noise)| Packed { node, damages, noise })
+    (node(true), vec(damage(), 1..3), noise(60)).prop_map(|(node, damages, noise)| Packed { node, damages, noise })
 }
 
 pub(crate) fn check_packed(case: &Packed) -> TestCaseResult {

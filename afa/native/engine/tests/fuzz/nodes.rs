@@ -143,6 +143,32 @@ pub(crate) fn node(with_registers: bool) -> BoxedStrategy<Node> {
     .boxed()
 }
 
+/// Expressions that mostly are true or false.
+pub(crate) fn condition() -> BoxedStrategy<Node> {
+    let number = prop_oneof![
+        int().prop_map(|number| Node::Literal(Value::Int(number))),
+        float().prop_map(|number| Node::Literal(Value::Float(number))),
+        path().prop_map(Node::Field),
+    ];
+    let number = number.prop_map(Box::new);
+    let compared = (comparison(), number.clone(), number).prop_map(|(by, a, b)| Node::Comparison(by, a, b));
+    let truth = prop_oneof![
+        3 => any::<bool>().prop_map(Value::Bool),
+        1 => Just(Value::Unknown),
+    ];
+    let leaf = prop_oneof![3 => truth.prop_map(Node::Literal), 4 => compared, 1 => node(true)];
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        let (one, some) = (inner.clone().prop_map(Box::new), vec(inner, 0..4));
+        prop_oneof![
+            some.clone().prop_map(Node::And),
+            some.prop_map(Node::Or),
+            one.clone().prop_map(Node::Not),
+            (one.clone(), one.clone(), one).prop_map(|(a, b, c)| Node::Choice(false, a, b, c)),
+        ]
+    })
+    .boxed()
+}
+
 fn called(name: &str) -> Function {
     Function::named(name).expect("a function")
 }
