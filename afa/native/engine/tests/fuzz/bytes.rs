@@ -38,7 +38,7 @@ pub(crate) enum Damage {
 }
 
 impl Damage {
-    pub(crate) fn apply(&self, bytes: &mut Vec<u8>) {
+    fn apply(&self, bytes: &mut Vec<u8>) {
         let length = bytes.len();
         if length == 0 {
             return;
@@ -61,6 +61,13 @@ impl Damage {
                 bytes.extend_from_within(from.min(to)..from.max(to));
             }
         }
+    }
+}
+
+/// Does all the damage, one after the other.
+pub(crate) fn spoil(bytes: &mut Vec<u8>, damages: &[Damage]) {
+    for damage in damages {
+        damage.apply(bytes);
     }
 }
 
@@ -252,7 +259,7 @@ fn sequence(bases: impl Strategy<Value = Vec<Vec<u8>>>) -> impl Strategy<Value =
     (bases, vec(step(), 1..24), proptest::option::weighted(0.1, noise(40))).prop_map(|(bases, steps, noise)| {
         let records = steps.iter().map(|step| {
             let mut record = step.base.get(&bases).clone();
-            step.damages.iter().for_each(|damage| damage.apply(&mut record));
+            spoil(&mut record, &step.damages);
             Bytes(record)
         });
         records.chain(noise).collect()

@@ -71,15 +71,7 @@ fn scan(scanner: &mut Scanner, arena: &mut Vec<u8>, record: &[u8], fields: usize
     Ok(said(scanner, arena, fields))
 }
 
-pub(crate) fn check_json(records: &Vec<Bytes>) -> TestCaseResult {
-    check(records, Codec::Json)
-}
-
-pub(crate) fn check_msgpack(records: &Vec<Bytes>) -> TestCaseResult {
-    check(records, Codec::Msgpack)
-}
-
-fn check(records: &[Bytes], codec: Codec) -> TestCaseResult {
+pub(crate) fn check(records: &[Bytes], codec: Codec) -> TestCaseResult {
     let fields = fields();
     let mut used = Scanner::new(Mapping::tape(codec), &fields);
     let mut arena = Vec::new();

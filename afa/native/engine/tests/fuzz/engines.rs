@@ -210,7 +210,9 @@ pub(crate) fn feed(engine: &mut Engine, records: &[Bytes], first_number: u64) ->
         records: Records::default(),
         first_number,
     };
-    records.iter().for_each(|record| batch.records.push(&record.0));
+    for record in records {
+        batch.records.push(&record.0);
+    }
     let mut feeding = Feeding::new(Net::Record, false);
     let mut outcome = Outcome::default();
     let mut next = 0;

@@ -8,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 
-use crate::bytes::{Bytes, Damage, NAMES, damage, noise};
+use crate::bytes::{Bytes, Damage, NAMES, damage, noise, spoil};
 use crate::nodes::{REGISTERS, comparison, condition, node, packed as pack, value};
 
 /// An event of any values.
@@ -183,7 +183,7 @@ pub(crate) fn check_packed(case: &Packed) -> TestCaseResult {
     let mut bytes = pack(&case.node);
     let read = Node::read(&bytes, &registers);
     prop_assert_eq!(read.as_ref().ok(), Some(&case.node));
-    case.damages.iter().for_each(|damage| damage.apply(&mut bytes));
+    spoil(&mut bytes, &case.damages);
     let mut noise = pack(&Node::Literal(Value::Unknown));
     noise.truncate(2);
     noise.extend_from_slice(&case.noise.0);

@@ -31,15 +31,7 @@ const JSON_BEFORE: [&str; 3] = [
     r#"{"key":"before","ts":3,"data":{"x":3,"n":4}}"#,
 ];
 
-pub(crate) fn check_json(run: &Run) -> TestCaseResult {
-    check(run, Codec::Json)
-}
-
-pub(crate) fn check_msgpack(run: &Run) -> TestCaseResult {
-    check(run, Codec::Msgpack)
-}
-
-fn check(run: &Run, codec: Codec) -> TestCaseResult {
+pub(crate) fn check(run: &Run, codec: Codec) -> TestCaseResult {
     let mut whole = engine(codec);
     let outcome = feed(&mut whole, &run.records, 0);
     let expected = snapshots(&mut whole, BEFORE);

@@ -209,7 +209,9 @@ fn pack(node: &Node, out: &mut Vec<u8>) {
             Part::Node(node) => pack(node, out),
             Part::Nodes(nodes) => {
                 written(encode::write_array_len(out, u32::try_from(nodes.len()).expect("few")));
-                nodes.iter().for_each(|node| pack(node, out));
+                for node in &nodes {
+                    pack(node, out);
+                }
             }
             Part::Value(value) => pack_value(value, out),
             Part::Path(path) => {
@@ -217,7 +219,9 @@ fn pack(node: &Node, out: &mut Vec<u8>) {
                     out,
                     u32::try_from(path.steps.len()).expect("few"),
                 ));
-                path.steps.iter().for_each(|step| written(encode::write_str(out, step)));
+                for step in &*path.steps {
+                    written(encode::write_str(out, step));
+                }
             }
         }
     }

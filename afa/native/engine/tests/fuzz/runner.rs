@@ -22,14 +22,15 @@ fn number_from(variable: &str) -> Option<u64> {
 /// Tries cases of a strategy, and panics with what finds the failure again.
 pub(crate) fn run<S: Strategy>(
     name: &str,
-    targets: u32,
+    targets: usize,
     cases: u32,
     strategy: &S,
     check: impl Fn(&S::Value) -> TestCaseResult,
 ) where
     S::Value: std::fmt::Debug,
 {
-    let share = number_from("ARCFLEET_FUZZ_SECONDS").map(|seconds| Duration::from_secs(seconds) / targets);
+    let share =
+        number_from("ARCFLEET_FUZZ_SECONDS").map(|seconds| Duration::from_millis(seconds * 1000 / targets as u64));
     let start = Instant::now();
     let first = number_from("ARCFLEET_FUZZ_SEED").unwrap_or_else(|| share.map_or(0, |_| new_seed()));
     if share.is_some() {

@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 
-use crate::bytes::{Bytes, Damage, damage, json_records};
+use crate::bytes::{Bytes, Damage, damage, json_records, spoil};
 use crate::engines::{engine, feed, snapshots};
 
 /// Records before a snapshot, and after it.
@@ -66,7 +66,7 @@ pub(crate) fn check_mutant(mutant: &Mutant) -> TestCaseResult {
     feed(&mut first, &mutant.run.before, 0);
     for (name, snapshot) in snapshots(&mut first, "") {
         let mut body = open(&snapshot.0).expect("sound").to_vec();
-        mutant.damages.iter().for_each(|damage| damage.apply(&mut body));
+        spoil(&mut body, &mutant.damages);
         let before = snapshots(&mut first, "");
         let changed = seal(body);
         if first.restore(&name, &changed).is_err() {
