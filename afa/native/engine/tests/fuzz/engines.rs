@@ -233,7 +233,8 @@ pub(crate) fn feed(engine: &mut Engine, records: &[Bytes], first_number: u64) ->
     };
     outcome.bad = numbered(feeding.fed.bad);
     outcome.late = numbered(feeding.fed.late);
-    let table = engine.take_changes();
+    let mut table = engine.take_changes();
+    table.settle_ties();
     let told = table
         .rows
         .iter()
