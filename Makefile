@@ -4,6 +4,7 @@ PYTHON ?= python3
 UPGRADE ?=
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+FUZZ_SECONDS ?= 60
 
 # Clones share downloads, but each has its own results: two may build or test at once, and cargo would take one clone's
 # extension module for the other's, because its file name carries no hash.
@@ -29,7 +30,7 @@ PIP_INSTALL := .venv/bin/python -m pip install --quiet --disable-pip-version-che
 COMPILE := .venv/bin/uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --custom-compile-command 'make lock'
 
-.PHONY: help setup develop demo test check lint types format bench lock clean cargo-home
+.PHONY: help setup develop demo test fuzz check lint types format bench lock clean cargo-home
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -53,7 +54,12 @@ test: setup ## all tests, on the installed wheel
 	.venv/bin/python -P -m pytest -o cache_dir="$(ARCFLEET_CACHE)/pytest/$(CLONE)" \
 		--junit-xml="$(ARCFLEET_REPORTS)/pytest.xml" $(PYTEST_ARGS)
 
-check: lint types test ## linters, types and tests
+# One target at a time, each with its share of the seconds. Not captured: what ends the whole process has a seed, too.
+fuzz: cargo-home ## new random cases for what reads input (FUZZ_SECONDS=60 in all; a failure says how to repeat it)
+	ARCFLEET_FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --package afa-engine --test fuzz --locked --quiet -- \
+		--test-threads=1 --nocapture
+
+check: lint types test fuzz ## linters, types, tests and a minute of random cases
 
 lint: .venv/pins ## ruff, rustfmt and clippy
 	.venv/bin/ruff check .

@@ -238,7 +238,7 @@ fn read_node(reader: &mut Reader<'_>, registers: &[Arc<str>], depth: usize) -> R
         5 => Node::Arithmetic(read_arithmetic(reader.text()?)?, node(reader)?, node(reader)?),
         6 => Node::Comparison(read_comparison(reader.text()?)?, node(reader)?, node(reader)?),
         7 => Node::UnknownTest(node(reader)?),
-        8 => Node::Membership(node(reader)?, read_items(reader)?),
+        8 => Node::Membership(node(reader)?, read_items(reader, depth)?),
         9 => Node::And(read_nodes(reader, registers, depth)?),
         10 => Node::Or(read_nodes(reader, registers, depth)?),
         11 => Node::Not(node(reader)?),
@@ -258,9 +258,9 @@ fn read_nodes(reader: &mut Reader<'_>, registers: &[Arc<str>], depth: usize) -> 
 }
 
 /// The items of a membership: literal nodes.
-fn read_items(reader: &mut Reader<'_>) -> Result<Vec<Value>, Malformed> {
+fn read_items(reader: &mut Reader<'_>, depth: usize) -> Result<Vec<Value>, Malformed> {
     (0..reader.any_array()?)
-        .map(|_| match read_node(reader, &[], 0)? {
+        .map(|_| match read_node(reader, &[], depth + 1)? {
             Node::Literal(value) => Ok(value),
             _ => Err(Malformed("a list of something else than literals")),
         })
@@ -299,4 +299,38 @@ fn read_comparison(symbol: &str) -> Result<Comparison, Malformed> {
         ">=" => Comparison::GreaterEqual,
         _ => return Err(Malformed("an unknown comparison")),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FORMAT_VERSION, Node};
+    use crate::value::Value;
+
+    fn written(body: &[u8]) -> Vec<u8> {
+        let version = u8::try_from(FORMAT_VERSION).expect("a small number");
+        [&[0x92, version], body].concat()
+    }
+
+    /// `null in [null in [... in [null]]]`.
+    #[test]
+    fn lists_in_lists_are_refused_however_deep_they_are() {
+        let deeper = [0x94, 8, 0, 0x93, 0, 0, 0xc0, 0x91];
+        for levels in [1, 2, 79, 100_000] {
+            let body = [&deeper.repeat(levels)[..], &[0x93, 0, 0, 0xc0]].concat();
+            assert_eq!(Node::read(&written(&body), &[]).is_ok(), levels == 1, "{levels}");
+        }
+    }
+
+    #[test]
+    fn constants_are_finite() {
+        for number in [f64::NAN, f64::INFINITY, 1.5] {
+            let float = [&[0xcb][..], &number.to_be_bytes()].concat();
+            let alone = [&[0x93, 0, 0][..], &float].concat();
+            let listed = [&[0x93, 0, 0, 0x91][..], &float].concat();
+            let read = [alone, listed].map(|body| Node::read(&written(&body), &[]).ok());
+            let list = Value::List([number].as_slice().into());
+            let expected = [Value::Float(number), list].map(Node::Literal);
+            assert_eq!(read, expected.map(|node| Some(node).filter(|_| number.is_finite())));
+        }
+    }
 }

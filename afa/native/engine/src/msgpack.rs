@@ -102,12 +102,17 @@ impl<'a> Reader<'a> {
         decode::read_int(&mut self.bytes).map_err(|_| Malformed("an integer was expected"))
     }
 
-    /// A float.
+    /// A finite float.
     ///
     /// # Errors
     /// If something else is there.
     pub fn float(&mut self) -> Result<f64, Malformed> {
-        decode::read_f64(&mut self.bytes).map_err(|_| Malformed("a float was expected"))
+        let float = decode::read_f64(&mut self.bytes).map_err(|_| Malformed("a float was expected"))?;
+        if float.is_finite() {
+            Ok(float)
+        } else {
+            Err(Malformed("a float that is not finite"))
+        }
     }
 
     /// True or false.

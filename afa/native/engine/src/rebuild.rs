@@ -78,16 +78,20 @@ impl Engine {
 
     /// Lets all punctuations come to those of the snapshot; the answer is the partition.
     fn raise_punctuations(&mut self, restored: &Restored) -> usize {
-        let mut domain = 0;
-        for (name, punctuation) in &restored.topics {
-            let origin: Origin = self.origin(name, restored.partition);
-            domain = origin.domain;
-            if let Some(ts) = punctuation {
-                self.punctuate(origin, *ts, false);
-            }
-        }
+        // All topics and the arcs first: without them the partition would come as far as one topic alone.
+        let topics = restored.topics.iter();
+        let topics: Vec<(Origin, Option<i64>)> = topics
+            .map(|(name, punctuation)| (self.origin(name, restored.partition), *punctuation))
+            .collect();
         if let Some(ts) = restored.arcs {
             self.punctuate_arcs(ts, false);
+        }
+        let mut domain = 0;
+        for (origin, punctuation) in topics {
+            domain = origin.domain;
+            if let Some(ts) = punctuation {
+                self.punctuate(origin, ts, false);
+            }
         }
         self.advance_all();
         if let Some(effective) = restored.effective {
