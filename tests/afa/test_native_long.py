@@ -266,6 +266,17 @@ def test_a_late_event_right_behind_the_cover(late: int) -> None:
     check([LINE | {"arcs": STEPS}], [*tape, event(late, "late")])
 
 
+@pytest.mark.parametrize("when", ["true", "e.x > 1"])
+def test_a_state_between_others_comes_back_as_a_final_one(when: str) -> None:
+    """No arc names it any more, so a new one may; the arcs fit a linear pattern still, its final states do not."""
+    steps = [{"id": "s0", "from": "a", "to": "b"}, {"id": "s1", "from": "b", "to": "d", "when": "e.x > 1"}]
+    gone = [{"op": "arc-retract", "pattern": "p0", "arc": {"id": name}} for name in ("s0", "s1")]
+    body = {"id": "new", "from": "a", "to": "b", "when": when, "final": True}
+    tape = [event(1, data={"x": 2}), *gone, {"op": "arc", "pattern": "p0", "arc": body}, event(2), event(3)]
+    again = {"op": "arc", "pattern": "p0", "arc": steps[1]}
+    check([LINE | {"arcs": steps}], [*tape, again, event(4, data={"x": 2}), event(2, "late", data={"x": 3})])
+
+
 def test_count_windows_have_no_end_in_time() -> None:
     assert isinstance(build_pattern(LINE | {"pattern": "p", "arcs": STEPS, "within": "3 events"}).window, CountWindow)
     check([LINE | {"arcs": STEPS, "within": "3 events"}], [event(ts) for ts in (5, 6, 7, 8, 1, 2)])

@@ -87,3 +87,27 @@ def test_sweeps_change_nothing(window: Any) -> None:
     feed_reference(reference, records, 0, "record")
     assert set(nets[0]) == set(nets[1]) == reference.match_ids()
     assert len(nets[0]) > 500
+
+
+def test_shapes_begin_anew_while_a_late_event_compares_two_lists() -> None:
+    """So many classes and shapes that they are forgotten; the list beside the one being stepped had one of them."""
+    rng, fields = Random(0), 10
+    arcs: list[dict[str, Any]] = [{"id": "first", "from": "q0", "to": "q1"}]
+    for step in range(fields):
+        here, next_one = f"q{step + 1}", f"q{(step + 1) % fields + 1}"
+        arcs.append({"id": f"go{step}", "from": here, "to": next_one, "when": f"e.f{step} > 0"})
+        arcs.append({"id": f"stay{step}", "from": here, "to": here, "when": f"e.f{(step + 3) % fields} < 1"})
+    pattern = build_pattern({"pattern": "p", "start": "q0", "final": ["q4", "q9"], "within": 8, "arcs": arcs})
+    values = []
+    for number in range(4000):
+        record: dict[str, Any] = {"key": "k", "ts": number - rng.choice([0, 0, 3, 5]), "id": f"e{number}"}
+        record["data"] = {f"f{field}": rng.randint(0, 1) for field in range(fields)}
+        values.append(json.dumps(record).encode())
+    net: NetMatches = {}
+    engine = Engine([pattern])
+    for value in values:
+        follow(net, engine.feed([value]))
+    reference = LazyReference([pattern])
+    feed_reference(reference, values, 0, "record")
+    assert set(net) == reference.match_ids()
+    assert len(net) > 100

@@ -178,6 +178,18 @@ impl Engine {
         self.change_life(pattern, old.as_ref(), Some(&life));
     }
 
+    /// Makes a state final that no arc names, or named only before; a pattern with another final state than its last
+    /// one is not linear.
+    pub fn make_final(&mut self, pattern: usize, state: &str) {
+        if !self.programs[pattern].make_final(state) {
+            return;
+        }
+        self.programs[pattern].forget_transitions();
+        if !self.programs[pattern].chain.is_empty() {
+            self.keep_lists(pattern);
+        }
+    }
+
     /// Removes an arc, its past included.
     pub fn remove_arc(&mut self, pattern: usize, id: &str) {
         let old = self.life_of(pattern, id);

@@ -48,7 +48,7 @@ impl Matcher<'_> {
         walk.step_to(&mut old, page, place.slot);
         new.copy(&old);
         let ts = self.rows.ts(row);
-        if walk.stepper.advance(&mut new, (row, ts, class)) {
+        if walk.stepper.advance_beside(&mut new, &mut old, (row, ts, class)) {
             walk.note_inserts(&mut new, row);
         }
         if !old.is(&new) {
@@ -69,15 +69,40 @@ impl Stepper<'_> {
 
     /// Steps a list over one event; the answer is whether a word has a final state then.
     #[inline]
-    fn advance(&mut self, list: &mut Stepping, (row, ts, class): Event) -> bool {
-        if let Some(shaped) = &mut list.shaped {
-            let found = self.program.shapes.moves().find(shaped.shape, class);
-            if !found.is_stuck() && ts < shaped.expires {
-                shaped.follow(found, row, ts.saturating_add(self.program.window.span()));
-                return found.is_final();
-            }
+    fn advance(&mut self, list: &mut Stepping, event: Event) -> bool {
+        self.advance_shaped(list, event)
+            .unwrap_or_else(|| event.2 < UNRELEASED && self.advance_slowly(list, event))
+    }
+
+    /// The same while another list is on its way too: what is learnt for the one may make the shape of the other one
+    /// forgotten.
+    #[inline]
+    fn advance_beside(&mut self, list: &mut Stepping, other: &mut Stepping, event: Event) -> bool {
+        self.advance_shaped(list, event)
+            .unwrap_or_else(|| event.2 < UNRELEASED && self.advance_slowly_beside(list, other, event))
+    }
+
+    #[inline]
+    fn advance_shaped(&mut self, list: &mut Stepping, (row, ts, class): Event) -> Option<bool> {
+        let shaped = list.shaped.as_mut()?;
+        let found = self.program.shapes.moves().find(shaped.shape, class);
+        if found.is_stuck() || ts >= shaped.expires {
+            return None;
         }
-        class < UNRELEASED && self.advance_slowly(list, (row, ts, class))
+        shaped.follow(found, row, ts.saturating_add(self.program.window.span()));
+        Some(found.is_final())
+    }
+
+    #[cold]
+    fn advance_slowly_beside(&mut self, list: &mut Stepping, other: &mut Stepping, event: Event) -> bool {
+        if let Some(shaped) = &mut other.shaped {
+            shaped.put_into(self.program, &mut other.lane);
+        }
+        let is_final = self.advance_slowly(list, event);
+        if !self.program.shapes.has(other.lane.shape) {
+            other.shaped = None;
+        }
+        is_final
     }
 
     #[cold]
@@ -171,7 +196,8 @@ impl PairWalk<'_> {
             let row = page.row(at);
             let (chunk, offset) = reader.find(row);
             let event = (row, *ts, chunk.class(pattern, offset));
-            let (before, after) = (self.stepper.advance(old, event), self.stepper.advance(new, event));
+            let before = self.stepper.advance_beside(old, new, event);
+            let after = self.stepper.advance_beside(new, old, event);
             if before || after {
                 self.note_differences(old, new, row);
             }

@@ -154,9 +154,7 @@ pub(crate) fn apply_arc(engine: &mut Engine, pattern: usize, arc: &[u8], record:
     let arc = read_arc(&mut Reader::new(arc), program, shared)?;
     if arc.is_final {
         let target = program.state_name(program.body(arc.life.body).target).clone();
-        if program.make_final(&target) {
-            program.forget_transitions();
-        }
+        engine.make_final(pattern, &target);
     }
     if !arc.asked
         && let Some(text) = read_arc_record(record).and_then(|record| record.body)
