@@ -74,12 +74,7 @@ impl Matcher<'_> {
     fn go_on(&mut self, key: &Key, lane: usize, page: usize, from: usize, to: usize) {
         let pattern = self.lanes[lane];
         let rows = &*self.rows;
-        let mut stepper = Stepper {
-            program: &mut self.programs[pattern],
-            rows,
-            max_partial_matches: usize::MAX,
-            refused: 0,
-        };
+        let mut stepper = Stepper::unlimited(&mut self.programs[pattern], rows);
         let page = &key.spine.pages[page];
         let mut gathered = [0; PAGE_ENTRIES];
         let entries = Entries {

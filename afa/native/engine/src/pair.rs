@@ -34,12 +34,7 @@ impl Matcher<'_> {
         let pattern = self.lanes[lane];
         let (mut old, mut new) = std::mem::take(&mut self.late.pair);
         let mut walk = PairWalk {
-            stepper: Stepper {
-                program: &mut self.programs[pattern],
-                rows: self.rows,
-                max_partial_matches: usize::MAX,
-                refused: 0,
-            },
+            stepper: Stepper::unlimited(&mut self.programs[pattern], self.rows),
             findings: self.findings,
             pattern,
         };

@@ -38,6 +38,18 @@ pub(crate) struct Shaped {
     length: usize,
 }
 
+impl<'a> Stepper<'a> {
+    /// One that steps again what was stepped before, so that no limit has to be looked at.
+    pub(crate) fn unlimited(program: &'a mut Program, rows: &'a Rows) -> Self {
+        Self {
+            program,
+            rows,
+            max_partial_matches: usize::MAX,
+            refused: 0,
+        }
+    }
+}
+
 impl Stepper<'_> {
     /// Steps the list of a lane over entries. `note` hears of every word with a final state, with the number of the
     /// entry that led there.
