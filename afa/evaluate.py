@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from afa.expression import tree
@@ -38,9 +38,16 @@ def holds(node: Node, event: Event | None, registers: Mapping[str, Value]) -> bo
     return value if isinstance(value, bool) else None
 
 
-def evaluate(node: Node, event: Event | None, registers: Mapping[str, Value]) -> Value:
+def evaluate(
+    node: Node,
+    event: Event | None,
+    registers: Mapping[str, Value],
+    bound: Callable[[tree.Bound], Value] | None = None,
+) -> Value:
+    """The value of an expression; `bound` gives those of a query's references, which arcs do not hold."""
+
     def value_of(below: Node) -> Value:
-        return evaluate(below, event, registers)
+        return evaluate(below, event, registers, bound)
 
     match node:
         case tree.Literal(value=value):
@@ -52,6 +59,9 @@ def evaluate(node: Node, event: Event | None, registers: Mapping[str, Value]) ->
             return own
         case tree.RegisterField(name=name):
             return registers[name]
+        case tree.Bound():
+            assert bound is not None, "an arc reads no bound events"
+            return bound(node)
         case tree.Negation(operand=operand):
             return _negative(value_of(operand))
         case tree.Arithmetic(operator=symbol, left=left, right=right):

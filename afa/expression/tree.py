@@ -57,6 +57,16 @@ class RegisterField:
 
 
 @dataclass(frozen=True, slots=True)
+class Bound:
+    """What a query reads from the events of a run: the base of the references in `afa.query.tree`.
+
+    Arcs hold none: compiling a query puts event fields and registers in their place.
+    """
+
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
 class Negation:
     """Unary minus."""
 
@@ -137,6 +147,7 @@ Node: TypeAlias = (
     | EventField
     | EventAttribute
     | RegisterField
+    | Bound
     | Negation
     | Arithmetic
     | Comparison
@@ -167,7 +178,7 @@ class Expression:
 def children(node: Node) -> tuple[Node, ...]:
     """The operands of a node, in order."""
     match node:
-        case Literal() | EventField() | EventAttribute() | RegisterField():
+        case Literal() | EventField() | EventAttribute() | RegisterField() | Bound():
             return ()
         case Negation(operand=operand) | Not(operand=operand) | UnknownTest(operand=operand):
             return (operand,)
