@@ -65,7 +65,7 @@ def evaluate(
         case tree.Negation(operand=operand):
             return _negative(value_of(operand))
         case tree.Arithmetic(operator=symbol, left=left, right=right):
-            return _arithmetic(symbol, value_of(left), value_of(right))
+            return arithmetic(symbol, value_of(left), value_of(right))
         case tree.Comparison(operator=symbol, left=left, right=right):
             return _compare(symbol, value_of(left), value_of(right))
         case tree.UnknownTest(operand=operand):
@@ -138,7 +138,8 @@ def _numbers(left: Value, right: Value) -> tuple[Any, Any] | None:
     return (left, right) if len(kinds) == 1 else (float(left), float(right))  # type: ignore[arg-type]
 
 
-def _arithmetic(symbol: str, left: Value, right: Value) -> Value:
+def arithmetic(symbol: str, left: Value, right: Value) -> Value:
+    """Two numbers computed with; unknown if they are none, or the result is not."""
     pair = _numbers(left, right)
     if pair is None:
         return None
@@ -178,7 +179,7 @@ def _any(values: list[Value] | list[bool | None]) -> bool | None:
 def _call(function: str, values: list[Value]) -> Value:
     first = values[0]
     if function in ("min", "max"):
-        return _extreme(min if function == "min" else max, values)
+        return extreme(min if function == "min" else max, values)
     if function in ("startswith", "endswith", "contains"):
         return _text_test(function, values)
     if function in ("lower", "upper"):
@@ -194,7 +195,8 @@ def _call(function: str, values: list[Value]) -> Value:
     return _number({"abs": abs, "floor": math.floor, "ceil": math.ceil, "round": round}[function](first))  # type: ignore[operator]
 
 
-def _extreme(pick: Any, values: list[Value]) -> Value:
+def extreme(pick: Any, values: list[Value]) -> Value:
+    """The least or greatest of numbers or texts; a float if one of the numbers is."""
     kinds = {type(value) for value in values}
     if kinds == {int, float}:
         values = [float(value) for value in values]  # type: ignore[arg-type]
