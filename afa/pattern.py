@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-from afa.expression import Expression, Scope, Type
+from afa.expression import Expression, Scope, Type, Value
 
 # A point or a length in event time: an int, or minus or plus infinity.
 Time: TypeAlias = int | float
@@ -57,7 +57,7 @@ Window: TypeAlias = TimeWindow | CountWindow | None
 class Register:
     name: str
     type: Type
-    initial: RegisterValue
+    initial: Value  # None: unknown, only where the type is any
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,23 @@ class Arc:
     lifetime: Lifetime = ALWAYS
     epsilon: bool = False
     final: bool = False  # its target is a final state
+    binds: str | None = None  # of a query: the variable that its event is bound to
 
     def body(self) -> tuple[object, ...]:
         """All but id and lifetime."""
-        return (self.source, self.target, self.fence, self.transfer, self.epsilon, self.final)
+        return (self.source, self.target, self.fence, self.transfer, self.epsilon, self.binds, self.final)
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledQuery:
+    """What an automaton that was made from a query has beside its arcs. Expressions read its registers."""
+
+    variables: tuple[str, ...]  # those that bind events, in order of declaration
+    partition: tuple[str, ...] = ()  # registers that hold the values of `[attr]`
+    returns: tuple[tuple[str, Expression], ...] = ()
+    leading: tuple[Expression, ...] = ()  # which events must not come before a match
+    trailing: tuple[Expression, ...] = ()  # which must not come after it
+    absence: Literal["window_end", "speculative"] = "window_end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +108,7 @@ class Pattern:
     hold_output: bool = False
     gap_free: bool = False  # AFA+O
     sources: tuple[str, ...] | None = None
+    query: CompiledQuery | None = None  # None: a document with arcs
 
     @property
     def states(self) -> tuple[str, ...]:

@@ -147,9 +147,13 @@ def match_id(content: list[Any]) -> str:
     return hashlib.blake2b(_pack(_canonical(content)), digest_size=16).hexdigest()
 
 
+# Of a query, variables in order of declaration: `ts` and id of the events that each has bound.
+Bindings: TypeAlias = tuple[tuple[str, tuple[tuple[int, str], ...]], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A match of an automaton; what agrees on all of this is one match."""
+    """A match; what agrees on all of this is one match. A query's has bindings in the place of its state."""
 
     pattern: str
     key: str
@@ -157,16 +161,26 @@ class Match:
     end: int
     until: int | None
     state: str
-    registers: tuple[tuple[str, RegisterValue], ...]  # in order of names
+    registers: tuple[tuple[str, RegisterValue | None], ...]  # in order of names; of a query: what it returns
     first: str
     last: str
+    bindings: Bindings | None = None
 
     @property
     def id(self) -> str:
-        values = [value for _, value in self.registers]
-        return match_id([self.pattern, self.key, self.start, self.first, self.end, self.last, [self.state, values]])
+        content: Any = [self.state, [value for _, value in self.registers]]
+        if self.bindings is not None:
+            content = [[name, [[ts, id_] for ts, id_ in events]] for name, events in self.bindings]
+        return match_id([self.pattern, self.key, self.start, self.first, self.end, self.last, content])
 
     def as_json(self, operation: str, identity: str) -> dict[str, Any]:
+        told = self._as_json(operation, identity)
+        if self.bindings is not None:
+            del told["state"]
+            told["bindings"] = {name: [id_ for _, id_ in events] for name, events in self.bindings}
+        return told
+
+    def _as_json(self, operation: str, identity: str) -> dict[str, Any]:
         return {
             "op": operation,
             "match": identity,

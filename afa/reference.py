@@ -31,7 +31,8 @@ from afa.records import (
     Record,
 )
 
-Configuration = tuple[str, tuple[Value, ...]]  # state, register values in order of names
+# State, register values in order of names, and (of a query) what was bound: variable, `ts` and id of each event.
+Configuration = tuple[str, tuple[Value, ...], tuple[tuple[str, int, str], ...]]
 
 
 @dataclass
@@ -151,8 +152,9 @@ class ReferenceEngine:
                 run = Computation(self.tables[name], key, self.records[key], self.effective_punctuation, self.counters)
                 told = self.matches.get((name, key), {})
                 now = {match.id: match for match in run.matches()}
-                gone += [MatchChange("retract", told[id_], id_) for id_ in told.keys() - now.keys()]
-                come += [MatchChange("insert", now[id_], id_) for id_ in now.keys() - told.keys()]
+                # A query may return something else for the same events.
+                gone += [MatchChange("retract", told[id_], id_) for id_ in told if now.get(id_) != told[id_]]
+                come += [MatchChange("insert", now[id_], id_) for id_ in now if told.get(id_) != now[id_]]
                 self.matches[name, key] = now
                 self.partial_matches[name, key] = run.partial_matches
         total = sum(self.partial_matches.values())
@@ -188,6 +190,7 @@ class Computation:
     punctuation: Time
     counters: Counters
     partial_matches: int = 0
+    events: list[Event] = field(default_factory=list)  # those that the pattern sees, in order
 
     def matches(self) -> set[Match]:
         pattern = self.table.pattern
@@ -195,6 +198,7 @@ class Computation:
         events = sorted((winner for winner in winners if winner.op == "insert"), key=lambda event: event.order)
         released = self.punctuation + pattern.speculation if pattern.speculation < math.inf else math.inf
         events = [event for event in events if event.ts < released and _is_seen(pattern, event)]
+        self.events = events
         found = {match for start in range(len(events)) for match in self._matches_from(events[start:])}
         if pattern.hold_output:
             found = {match for match in found if match.end < self.punctuation}
@@ -203,7 +207,7 @@ class Computation:
     def _matches_from(self, events: list[Event]) -> Iterable[Match]:
         """A computation starts at the first of these events and consumes them contiguously."""
         first = events[0]
-        initial: Configuration = (self.table.pattern.start, tuple(r.initial for r in self.table.pattern.registers))
+        initial: Configuration = (self.table.pattern.start, tuple(r.initial for r in self._registers), ())
         configurations = self._closure({initial}, first)
         for position, event in enumerate(events):
             if not self._in_window(first, position, event):
@@ -217,9 +221,9 @@ class Computation:
                 if not arc.epsilon and (after := self._take(arc, configuration, event, event.ts))
             }
             configurations = self._closure(stepped, event)
-            for state, values in configurations:
-                if state in self.table.finals:
-                    yield self._match(first, event, state, values)
+            for state, values, bound in configurations:
+                if state in self.table.finals and self._is_free_of_negations(first, event, values):
+                    yield self._match(first, event, state, values, bound)
             if not configurations:
                 return
         self.partial_matches += len(configurations)
@@ -264,7 +268,7 @@ class Computation:
 
     def _take(self, arc: Arc, configuration: Configuration, event: Event | None, ts: int) -> Configuration | None:
         """Where the arc leads from here, or None if it cannot be taken."""
-        state, values = configuration
+        state, values, bound = configuration
         if arc.source != state or ts not in arc.lifetime:
             return None
         registers = {register.name: value for register, value in zip(self._registers, values, strict=True)}
@@ -275,20 +279,54 @@ class Computation:
             return None
         after = registers | {name: evaluate(transfer.root, event, registers) for name, transfer in arc.transfer}
         stored = tuple(_stored(after[register.name], register.type) for register in self._registers)
-        if None in stored:
+        pairs = zip(stored, self._registers, strict=True)
+        if any(value is None and register.type is not Type.ANY for value, register in pairs):
             self.counters.errors += 1
             return None
-        return (arc.target, stored)
+        binds = () if arc.binds is None or event is None else ((arc.binds, event.ts, event.id),)
+        return (arc.target, stored, (*bound, *binds))
 
     @property
     def _registers(self) -> tuple[Register, ...]:
         return self.table.pattern.registers
 
-    def _match(self, first: Event, last: Event, state: str, values: tuple[Value, ...]) -> Match:
+    def _is_free_of_negations(self, first: Event, last: Event, values: tuple[Value, ...]) -> bool:
+        """Nothing that a query forbids before its first event or after its last one lies within the window."""
+        query = self.table.pattern.query
+        if query is None or not (query.leading or query.trailing):
+            return True
+        window = self.table.pattern.window
+        assert isinstance(window, TimeWindow)
+        closes = min(first.ts + window.length, INT_MAX)
+        if query.trailing and query.absence == "window_end" and self.punctuation < closes:
+            return False
+        registers = {register.name: value for register, value in zip(self._registers, values, strict=True)}
+        before = [e for e in self.events if e.order < first.order and min(e.ts + window.length, INT_MAX) > last.ts]
+        after = [e for e in self.events if e.order > last.order and e.ts < closes]
+        occurrences = [(occurs, e) for occurs in query.leading for e in before]
+        occurrences += [(occurs, e) for occurs in query.trailing for e in after]
+        return not any(holds(occurs.root, event, registers) for occurs, event in occurrences)
+
+    def _match(
+        self,
+        first: Event,
+        last: Event,
+        state: str,
+        values: tuple[Value, ...],
+        bound: tuple[tuple[str, int, str], ...],
+    ) -> Match:
         window = self.table.pattern.window
         until = min(first.ts + window.length, INT_MAX) if isinstance(window, TimeWindow) else None
         registers: Any = tuple((register.name, value) for register, value in zip(self._registers, values, strict=True))
-        return Match(self.table.pattern.name, self.key, first.ts, last.ts, until, state, registers, first.id, last.id)
+        bindings = None
+        if (query := self.table.pattern.query) is not None:
+            returned = {name: evaluate(item.root, None, dict(registers)) for name, item in query.returns}
+            registers, state = tuple(returned.items()), ""
+            bindings = tuple(
+                (name, tuple((ts, id_) for variable, ts, id_ in bound if variable == name)) for name in query.variables
+            )
+        name, span = self.table.pattern.name, (first.ts, last.ts, until)
+        return Match(name, self.key, *span, state, registers, first.id, last.id, bindings)
 
 
 def _is_seen(pattern: Pattern, event: Event) -> bool:
@@ -306,4 +344,4 @@ def _stored(value: Value, kind: Type) -> Value:
         value = float(value)
     if type(value) is float:
         value += 0.0  # minus zero is zero
-    return value if type_of(value) is kind else None
+    return value if kind in (Type.ANY, type_of(value)) else None

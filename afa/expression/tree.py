@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 
 class Type(IntEnum):
@@ -200,3 +201,18 @@ def walk(node: Node) -> list[Node]:
     for below in children(node):
         found += walk(below)
     return found
+
+
+def replaced(node: Node, replacement: Callable[[Node], Node | None]) -> Node:
+    """The tree with other nodes where `replacement` has some."""
+    other = replacement(node)
+    if other is not None:
+        return other
+
+    def part(value: Any) -> Any:
+        if isinstance(value, tuple) and value and hasattr(value[0], "type"):
+            return tuple(replaced(item, replacement) for item in value)
+        return replaced(value, replacement) if hasattr(value, "type") else value
+
+    changed: Node = replace(node, **{name: part(getattr(node, name)) for name in node.__dataclass_fields__})
+    return changed

@@ -1,0 +1,99 @@
+"""Compiled queries against the second reference, which enumerates matches from the tree and knows no automaton."""
+
+import math
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from afa.arc_table import ArcTable
+from afa.query.compiler import compile_query
+from afa.query.enumeration import Enumeration
+from afa.query.tree import Query
+from afa.records import Event, MatchChange, Punctuation
+from afa.reference import Computation, Counters, ReferenceEngine
+from tests.support.queries import QueryMaker, events_of
+
+Found = tuple[object, ...]
+SEEDS = st.integers(0, 2**32)
+
+
+def enumerated(query: Query, events: list[Event], punctuation: float) -> set[Found]:
+    found = set()
+    for match in Enumeration(query, events, punctuation).matches():
+        names = [name for name in query.variables if name in match.bindings]
+        bound = tuple((name, tuple((event.ts, event.id) for event in match.bindings[name])) for name in names)
+        returned = tuple((name, repr(value)) for name, value in match.returned)
+        found.add((match.run.first.id, match.run.last.id, bound, returned))
+    return found
+
+
+def told(change: MatchChange) -> Found:
+    match = change.match
+    return (match.first, match.last, match.bindings, tuple((name, repr(value)) for name, value in match.registers))
+
+
+@settings(max_examples=300, deadline=None)
+@given(seed=SEEDS, count=st.integers(1, 7), punctuation=st.sampled_from([-math.inf, 3, 6, 1000]))
+def test_compiled_is_enumerated(seed: int, count: int, punctuation: float) -> None:
+    query, events = QueryMaker(seed).query(), events_of(seed, count)
+    records = {(event.ts, event.id): [event] for event in events}
+    run = Computation(ArcTable(compile_query(query, "q")), "key", records, punctuation, Counters())
+    found = {told(MatchChange("insert", match, match.id)) for match in run.matches()}
+    assert found == enumerated(query, events, punctuation)
+
+
+def with_revisions(pick: random.Random, events: list[Event]) -> list[Event]:
+    """The events in another order, some of them revised or taken back."""
+    records = []
+    for event in events:
+        records.append(event)
+        if pick.random() < 0.2:
+            records.append(Event("key", event.ts, event.id, rev=1, type=event.type, data={"x": pick.randrange(3)}))
+        elif pick.random() < 0.2:
+            records.append(Event("key", event.ts, event.id, op="retract", rev=pick.randrange(2)))
+    pick.shuffle(records)
+    return records
+
+
+def accepted(records: list[Event]) -> list[Event]:
+    """The events that a set of records stands for, in order."""
+    identities: dict[tuple[int, str], list[Event]] = {}
+    for record in records:
+        identities.setdefault((record.ts, record.id), []).append(record)
+    winners = [max(same, key=lambda record: record.rank) for same in identities.values()]
+    return sorted((winner for winner in winners if winner.op == "insert"), key=lambda event: event.order)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS, count=st.integers(1, 6))
+def test_every_record_obeys_the_law(seed: int, count: int) -> None:
+    pick = random.Random(seed)
+    query = QueryMaker(seed).query()
+    records = with_revisions(pick, events_of(seed, count))
+    engine = ReferenceEngine([compile_query(query, "q")])
+    net: set[Found] = set()
+    for number, record in enumerate(records, 1):
+        net = followed(net, engine.feed(record).changes)
+        assert net == enumerated(query, accepted(records[:number]), -math.inf)
+    net = followed(net, engine.feed(Punctuation(10**6)).changes)
+    assert net == enumerated(query, accepted(records), 10**6)
+
+
+def followed(net: set[Found], changes: list[object]) -> set[Found]:
+    """What is there after the changes; each must be one."""
+    after = set(net)
+    for change in changes:
+        if isinstance(change, MatchChange):
+            assert (told(change) in after) == (change.op == "retract")
+            after ^= {told(change)}
+    return after
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_arcs_and_states_are_named_by_variables(seed: int) -> None:
+    pattern = compile_query(QueryMaker(seed).query(), "q")
+    ids = [arc.id for arc in pattern.arcs]
+    assert len(ids) == len(set(ids))
+    assert all(arc.id.startswith(f"{arc.source}:") for arc in pattern.arcs)
