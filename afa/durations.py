@@ -23,7 +23,13 @@ def parse_duration(text: str, unit: str = "ms") -> int:
     found = _DURATION.fullmatch(text)
     if not found:
         raise ValueError(f"`{text}` is not a duration: write a number and ns, us, ms, s, m, h or d, such as `5s`")
-    length = Fraction(found[1]) * NANOSECONDS[found[2]] / NANOSECONDS[unit]
-    if length.denominator != 1:
+    length = convert(Fraction(found[1]), found[2], unit)
+    if length is None:
         raise ValueError(f"`{text}` is not a whole number of {unit}")
-    return int(length)
+    return length
+
+
+def convert(number: Fraction, unit: str, wanted: str) -> int | None:
+    """The length in another unit; None if it is no whole number there."""
+    length = number * NANOSECONDS[unit] / NANOSECONDS[wanted]
+    return int(length) if length.denominator == 1 else None

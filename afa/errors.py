@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+# What a hint may cost: comparing takes time by the square of the length, and input comes from strangers.
+_COMPARED_WORDS: Final = 200
+_COMPARED_CHARACTERS: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +55,16 @@ class SnapshotError(AfaError):
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
-    """A hint that names the known word nearest to `word`, else `otherwise`."""
-    near = get_close_matches(word, sorted(known), n=1, cutoff=0.6)
+    """A hint that names the known word nearest to `word`, else `otherwise`. Its cost is bounded."""
+    compared = [other for other in known if len(other) <= _COMPARED_CHARACTERS][:_COMPARED_WORDS]
+    near = get_close_matches(word, sorted(compared), n=1, cutoff=0.6) if len(word) <= _COMPARED_CHARACTERS else ()
     return f"did you mean `{near[0]}`?" if near else otherwise
+
+
+def listed(words: Iterable[str]) -> str:
+    """`a, b, c, …`, for messages that list what there is: the first of many."""
+    first = list(islice(words, 11))
+    return ", ".join([*first[:10], "…"] if len(first) > 10 else first)
 
 
 def one_of(words: Iterable[str]) -> str:

@@ -36,16 +36,16 @@ def compile_expression(text: str, scope: Scope, expected: Type | None = None) ->
     """
     source = shield_keywords(text)
     syntax = parse_syntax(source)
-    checker = _Checker(source, scope)
+    checker = Checker(source, scope)
     root = checker.check(syntax)
-    if expected is not None and not _fits(root.type, expected):
+    if expected is not None and not fits(root.type, expected):
         raise checker.error(
-            syntax, f"this is {_an(root.type)}, where {_an(expected)} is needed", _fit_hint(root, expected)
+            syntax, f"this is {an(root.type)}, where {an(expected)} is needed", _fit_hint(root, expected)
         )
     return Expression(text, root)
 
 
-def _fits(actual: Type, expected: Type) -> bool:
+def fits(actual: Type, expected: Type) -> bool:
     return actual in (expected, Type.ANY) or (actual is Type.INT and expected is Type.FLOAT)
 
 
@@ -57,11 +57,13 @@ def _fit_hint(root: Node, expected: Type) -> str:
     return "make the two types agree"
 
 
-def _an(kind: Type) -> str:
+def an(kind: Type) -> str:
     return f"an {kind}" if kind is Type.INT else f"a {kind}"
 
 
-class _Checker:
+class Checker:
+    """The rules of types. Queries, whose leaves are others, share them."""
+
     def __init__(self, text: str, scope: Scope) -> None:
         self.text = text
         self.scope = scope
@@ -100,16 +102,16 @@ class _Checker:
 
     def typed(self, node: ast.expr, wanted: Type, where: str) -> Node:
         checked = self.check(node)
-        if not _fits(checked.type, wanted):
+        if not fits(checked.type, wanted):
             fix = "write a condition, for example a comparison"
-            raise self.error(node, f"{where} needs {_an(wanted)}, this is {_an(checked.type)}", fix)
+            raise self.error(node, f"{where} needs {an(wanted)}, this is {an(checked.type)}", fix)
         return checked
 
     def number(self, node: ast.expr, where: str) -> Node:
         checked = self.check(node)
         if checked.type not in NUMBERS and checked.type is not Type.ANY:
-            fix = "write a number, or a field or register that holds one"
-            raise self.error(node, f"{where} needs a number, this is {_an(checked.type)}", fix)
+            fix = "write a number, or a field that holds one"
+            raise self.error(node, f"{where} needs a number, this is {an(checked.type)}", fix)
         return checked
 
     def constant(self, node: ast.Constant, *, negative: bool = False) -> Literal:
@@ -233,7 +235,7 @@ class _Checker:
             raise self.error(at, f"bools compare only by == and !=, not by {symbol}", "write `==` or `!=`")
         if Type.ANY in (left, right) or left == right or {left, right} <= NUMBERS:
             return
-        raise self.error(at, f"{_an(left)} never compares with {_an(right)}", "the result would always be unknown")
+        raise self.error(at, f"{an(left)} never compares with {an(right)}", "the result would always be unknown")
 
     def null_test(self, operator: ast.cmpop, left: ast.expr, right: ast.expr) -> Node:
         if not isinstance(operator, ast.Eq | ast.NotEq):
@@ -264,7 +266,7 @@ class _Checker:
         items = [self.literal(item) for item in node.elts]
         for item, at in zip(items, node.elts, strict=True):
             if item.type not in NUMBERS:
-                what = f"a list value holds numbers, this is {_an(item.type)}"
+                what = f"a list value holds numbers, this is {an(item.type)}"
                 raise self.error(at, what, "other lists stand only after `in`")
         return Literal(Type.LIST, tuple(float(item.value) for item in items if isinstance(item.value, int | float)))
 
@@ -279,7 +281,7 @@ class _Checker:
         elif Type.ANY in kinds:
             kind = Type.ANY
         else:
-            what = f"the branches differ: {_an(then.type)} and {_an(otherwise.type)}"
+            what = f"the branches differ: {an(then.type)} and {an(otherwise.type)}"
             raise self.error(node.orelse, what, "give both the same type")
         return tree.Choice(kind, condition, then, otherwise)
 
@@ -302,7 +304,7 @@ class _Checker:
         for argument, at in zip(arguments, node.args, strict=True):
             if argument.type is not Type.ANY and argument.type not in signature.accepts:
                 takes = one_of(str(kind) for kind in signature.accepts)
-                raise self.error(at, f"{signature.name} does not take {_an(argument.type)}", f"it takes {takes}")
+                raise self.error(at, f"{signature.name} does not take {an(argument.type)}", f"it takes {takes}")
         kinds = {argument.type for argument in arguments}
         if signature.name in ("min", "max") and Type.STRING in kinds and kinds & NUMBERS:
             raise self.error(node, f"{signature.name} over strings and numbers", "compare one or the other")

@@ -64,7 +64,7 @@ def parse_syntax(text: str) -> ast.expr:
     root = _python_tree(text)
     if root.lineno == 1 and root.col_offset == 0:  # only a closing parenthesis too many gets out of ours
         raise ExpressionError(0, "the parentheses do not match, or this is a tuple", "write one expression")
-    _check_size(root)
+    check_size(root)
     return root
 
 
@@ -109,7 +109,7 @@ def node_offset(text: str, node: ast.expr) -> int:
     return offset_of(text, node.lineno, column)
 
 
-def _check_size(root: ast.expr) -> None:
+def check_size(root: ast.expr, offset: int = 0, fix: str = "split it over several arcs") -> None:
     """Refuses before anything recurses over the tree: this walk itself does not."""
     level: list[ast.AST] = [root]
     depth = count = 0
@@ -118,15 +118,9 @@ def _check_size(root: ast.expr) -> None:
         depth += bool(expressions)  # operators and the like are no level of their own
         count += len(expressions)
         if depth > MAX_EXPRESSION_DEPTH:
-            raise ExpressionError(
-                0,
-                f"the expression is nested deeper than {MAX_EXPRESSION_DEPTH} (max_expression_depth)",
-                "split it over several arcs",
-            )
+            what = f"the expression is nested deeper than {MAX_EXPRESSION_DEPTH} (max_expression_depth)"
+            raise ExpressionError(offset, what, fix)
         if count > MAX_EXPRESSION_NODES:
-            raise ExpressionError(
-                0,
-                f"the expression has more than {MAX_EXPRESSION_NODES} parts (max_expression_nodes)",
-                "split it over several arcs",
-            )
+            what = f"the expression has more than {MAX_EXPRESSION_NODES} parts (max_expression_nodes)"
+            raise ExpressionError(offset, what, fix)
         level = [below for node in level for below in ast.iter_child_nodes(node)]
