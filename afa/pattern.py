@@ -89,6 +89,8 @@ class CompiledQuery:
     leading: tuple[Expression, ...] = ()  # which events must not come before a match
     trailing: tuple[Expression, ...] = ()  # which must not come after it
     absence: Literal["window_end", "speculative"] = "window_end"
+    timeouts: bool = False
+    components: tuple[tuple[str, ...], ...] = ()  # the variables of each component
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ class Pattern:
     speculation: Time = math.inf  # cleanse factor sigma
     hold_output: bool = False
     gap_free: bool = False  # AFA+O
+    output: Literal["all", "non_overlapping", "earliest_maximal"] = "all"
     sources: tuple[str, ...] | None = None
     query: CompiledQuery | None = None  # None: a document with arcs
 

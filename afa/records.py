@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 import msgpack
@@ -165,6 +165,7 @@ class Match:
     first: str
     last: str
     bindings: Bindings | None = None
+    partition: tuple[tuple[str, Any], ...] = field(default=(), compare=False)  # of a query with `[attr]`
 
     @property
     def id(self) -> str:
@@ -240,4 +241,25 @@ class EmittedPunctuation:
         return {"op": "punctuation", "pattern": self.pattern, "ts": self.ts}
 
 
-Change: TypeAlias = MatchChange | EmittedPunctuation
+@dataclass(frozen=True, slots=True)
+class Timeout:
+    """A start event none of whose runs completed before its window closed, with the run that got furthest."""
+
+    pattern: str
+    key: str
+    start: int
+    until: int
+    reached: str
+    bindings: Bindings
+
+    @property
+    def order(self) -> tuple[str, int, Bindings]:
+        return (self.key, self.start, self.bindings)
+
+    def as_json(self) -> dict[str, Any]:
+        bound = {name: [id_ for _, id_ in events] for name, events in self.bindings}
+        head: dict[str, Any] = {"op": "timeout", "pattern": self.pattern, "key": self.key, "start": self.start}
+        return head | {"until": self.until, "reached": self.reached, "bindings": bound}
+
+
+Change: TypeAlias = MatchChange | Timeout | EmittedPunctuation

@@ -99,6 +99,7 @@ class _Compiler:
             window=window,
             query=CompiledQuery(
                 variables=tuple(name for component in self.components for name in _names(component)),
+                components=tuple(map(_names, self.components)),
                 partition=tuple(self.attributes),
                 returns=tuple((name, _expression(node)) for name, node in returns),
                 leading=tuple(map(_expression, leading)),

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afa.arc_table import ArcTable
+from afa.computation import Computation, Counters
 from afa.query.compiler import compile_query
 from afa.query.enumeration import Enumeration
 from afa.query.tree import Query
 from afa.records import Event, MatchChange, Punctuation
-from afa.reference import Computation, Counters, ReferenceEngine
+from afa.reference import ReferenceEngine
 from tests.support.queries import QueryMaker, events_of
 
 Found = tuple[object, ...]

@@ -6,11 +6,11 @@ import random
 import pytest
 
 from afa.arc_table import ArcTable
+from afa.computation import Computation, Counters
 from afa.query import parse_query
 from afa.query.compiler import compile_query
 from afa.query.enumeration import Enumeration, QueryMatch, earliest_maximal
 from afa.records import Event
-from afa.reference import Computation, Counters
 
 DAY_MS = 86_400_000
 Bound = dict[str, list[str]]
