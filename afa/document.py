@@ -7,15 +7,17 @@ import re
 from collections.abc import Mapping
 from keyword import iskeyword
 from pathlib import Path as FilePath
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 from unicodedata import normalize
 
 from afa.arcs import build_arc
 from afa.durations import parse_duration
 from afa.errors import PatternError, Place, did_you_mean
-from afa.expression import Type
+from afa.expression import ExpressionError, Type
 from afa.expression.check import EVENT_ATTRIBUTES
 from afa.pattern import Arc, CountWindow, Pattern, Register, Time, TimeWindow, Window, epsilon_cycle
+from afa.query import EventFields, Query, build_query, parse_query
+from afa.query.tree import EventSet
 from afa.reading import Fault, Fields, Path, check_int64, check_name, type_name
 from afa.source_text import MAX_DOCUMENT_BYTES, SourceText
 
@@ -29,6 +31,9 @@ _FIELD_TYPES: Final = {
 }
 _REGISTER_TYPES: Final = {int: Type.INT, float: Type.FLOAT, bool: Type.BOOL, str: Type.STRING}
 _QUERY_ONLY: Final = ("absence", "encoding", "timeouts")
+_AUTOMATON_ONLY: Final = ("within", "key", "start", "final", "registers", "arcs")
+_OUTPUTS: Final = ("all", "non_overlapping", "earliest_maximal")
+_NOT_YET: Final = "write the automaton form for now"
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _COUNT_WINDOW: Final = re.compile(r"([0-9]{1,18}) events?")
 
@@ -61,9 +66,19 @@ def _read_file(file: FilePath) -> list[tuple[Pattern, Place]]:
         place = SourceText(str(file), before).place(len(before))
         raise PatternError("not UTF-8", fix="save the file as UTF-8", place=place) from None
     if file.suffix == ".sase":
-        what, fix = "SASE+ query text is not there yet", "write the pattern in the automaton form for now"
-        raise PatternError(what, fix=fix, place=start)
+        _read_query_text(file, text)
     return parse_patterns(text, str(file))
+
+
+def _read_query_text(file: FilePath, text: str) -> NoReturn:
+    """A file that holds the text of a query alone, and gives it its name."""
+    place = Place(str(file), 1, 1)
+    try:
+        _check_pattern_name(file.stem, ())
+    except Fault as fault:
+        raise PatternError(f"named after its file: {fault.what}", fix="rename the file", place=place) from None
+    parse_query(text, file=str(file))
+    raise PatternError("SASE+ query text is not there yet", fix=_NOT_YET, place=place)
 
 
 def parse_patterns(text: str, file: str = "<text>") -> list[tuple[Pattern, Place]]:
@@ -84,13 +99,13 @@ def parse_patterns(text: str, file: str = "<text>") -> list[tuple[Pattern, Place
 def build_pattern(document: Any) -> Pattern:
     """A checked pattern from a document's plain value. Raises Fault."""
     fields = Fields(document, (), "a pattern")
-    name = fields.name("pattern", forbidden="/@")
-    if name.startswith("!"):
-        raise Fault(("pattern",), "a pattern's name must not begin with `!`", "choose another name")
+    fields.name("pattern")
+    name = _check_pattern_name(fields.values["pattern"], ("pattern",))
     if fields.has("query"):
-        raise Fault(("query",), "SASE+ queries are not there yet", "write the automaton form for now", at_key=True)
+        _check_query(fields)
     _refuse_query_options(fields)
-    event_fields, event_types = _events(fields)
+    declared = _events(fields)
+    event_fields = _merged(declared)
     registers = _registers(fields)
     frame = Pattern(
         name=name,
@@ -101,7 +116,7 @@ def build_pattern(document: Any) -> Pattern:
         window=_window(fields),
         key_field=_key_field(fields, event_fields),
         fields=event_fields,
-        event_types=event_types,
+        event_types=tuple(declared or ()),
         speculation=_speculation(fields),
         hold_output=fields.choice("hold", ("none", "output"), "none") == "output",
         gap_free=fields.choice("sequence", ("none", "gap_free"), "none") == "gap_free",
@@ -113,11 +128,51 @@ def build_pattern(document: Any) -> Pattern:
     return _checked_automaton(frame, arcs, fields)
 
 
+def _check_pattern_name(name: object, path: Path) -> str:
+    checked = check_name(name, path, "pattern", "/@")
+    if checked.startswith("!"):
+        raise Fault(path, "a pattern's name must not begin with `!`", "choose another name")
+    return checked
+
+
+def _check_query(fields: Fields) -> NoReturn:
+    """Everything about a query document, whose automaton is still to come."""
+    for name in _AUTOMATON_ONLY:
+        if fields.has(name):
+            fix = "write WITHIN in the query" if name == "within" else "delete it: the query says it"
+            raise Fault((name,), f"`{name}` belongs to automata, not to queries", fix, at_key=True)
+    text = fields.need("query", str)
+    try:
+        query = build_query(text, _events(fields))
+    except ExpressionError as error:
+        raise Fault(("query",), error.what, error.fix, offset=error.offset) from None
+    _speculation(fields)
+    fields.choice("hold", ("none", "output"), "none")
+    fields.choice("sequence", ("none", "gap_free"), "none")
+    fields.choice("absence", ("window_end", "speculative"), "window_end")
+    fields.choice("encoding", ("verbose", "compressed"), "verbose")
+    _sources(fields)
+    _tests(fields)
+    _check_query_output(fields, query)
+    fields.done()
+    raise Fault(("query",), "SASE+ queries are not there yet", _NOT_YET, at_key=True)
+
+
+def _check_query_output(fields: Fields, query: Query) -> None:
+    earliest = fields.choice("output", _OUTPUTS, "all") == "earliest_maximal"
+    if earliest and not any(isinstance(component, EventSet) for component in query.components):
+        raise Fault(("output",), "`earliest_maximal` belongs to queries with a set", "write `all` or `non_overlapping`")
+    for name, wanted in (("output", earliest), ("timeouts", fields.take("timeouts", bool))):
+        if wanted and not isinstance(query.window, TimeWindow):
+            what = f"`{name}: {fields.values[name]}` needs a window of time"
+            raise Fault((name,), what, "write `WITHIN 1 hour` in the query, or delete it", at_key=True)
+
+
 def _refuse_query_options(fields: Fields) -> None:
     for name in _QUERY_ONLY:
         if fields.has(name):
             raise Fault((name,), f"`{name}` belongs to queries", "delete it from this automaton", at_key=True)
-    output = fields.choice("output", ("all", "non_overlapping", "earliest_maximal"), "all")
+    output = fields.choice("output", _OUTPUTS, "all")
     if output == "earliest_maximal":
         raise Fault(("output",), "`earliest_maximal` belongs to queries with a set", "write `all`")
     if output == "non_overlapping":
@@ -146,17 +201,25 @@ def _sources(fields: Fields) -> tuple[str, ...] | None:
     return topics
 
 
-def _events(fields: Fields) -> tuple[Mapping[tuple[str, ...], Type] | None, tuple[str, ...]]:
-    """Every declared field path with the type that all declaring event types agree on."""
+def _events(fields: Fields) -> EventFields | None:
+    """The declared field paths of each event type, with their types."""
     declared = fields.take("events", dict)
     if declared is None:
-        return None, ()
-    merged: dict[tuple[str, ...], Type] = {}
-    for event_type, body in declared.items():
+        return None
+    for event_type in declared:
         check_name(event_type, ("events", event_type), "event type")
-        for path, kind in _field_types(body, ("events", event_type)):
+    return {event_type: dict(_field_types(body, ("events", event_type))) for event_type, body in declared.items()}
+
+
+def _merged(declared: EventFields | None) -> Mapping[tuple[str, ...], Type] | None:
+    """Every declared field path with the type that all declaring event types agree on."""
+    if declared is None:
+        return None
+    merged: dict[tuple[str, ...], Type] = {}
+    for fields in declared.values():
+        for path, kind in fields.items():
             merged[path] = _merge(merged.get(path, kind), kind)
-    return merged, tuple(declared)
+    return merged
 
 
 def _field_types(body: object, at: Path) -> list[tuple[tuple[str, ...], Type]]:

@@ -127,7 +127,7 @@ def _bounds(quantifier: Tree[Token]) -> tuple[int, int | None]:
     if not (isinstance(least, int) and isinstance(most, int)) or most > INT_MAX:
         raise QueryFault(offset, "the bounds of a count are whole numbers of 64 bits", "write {2,5}")
     if least < 1:
-        fix = f"write {{1,{most}}}, or a second query without the component"
+        fix = f"write {{1,{max(most, 1)}}}, or a second query without the component"
         raise QueryFault(offset, "a component cannot be empty: its count begins at 1", fix)
     if most < least:
         raise QueryFault(offset, f"no count is both {least} or more and {most} or fewer", f"write {{{most},{least}}}")

@@ -7,7 +7,8 @@ must not be nothing. Kinds are not mixed: without declarations a field may be us
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -20,8 +21,6 @@ _EXACT_BELOW: Final = 2**53
 _MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _COMPLEMENT: Final = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
-Slot: TypeAlias = tuple[str, tuple[str, ...]]  # variable and path
-
 
 @dataclass
 class _Allowed:
@@ -31,14 +30,14 @@ class _Allowed:
     lowest_excluded: bool = False
     highest: Any = None
     highest_excluded: bool = False
-    members: list[Any] | None = None  # of equalities and IN; None: no such condition
-    excluded: list[Any] = field(default_factory=list)
+    members: set[Any] | None = None  # of equalities and IN; None: no such condition
+    excluded: set[Any] = field(default_factory=set)
 
     def restrict(self, operator: str, constant: Any) -> None:
         if operator == "==":
-            self.restrict_to([constant])
+            self.restrict_to({constant})
         elif operator == "!=":
-            self.excluded.append(constant)
+            self.excluded.add(constant)
         elif operator in (">", ">="):
             strict = operator == ">"
             if self.lowest is None or (constant, strict) > (self.lowest, self.lowest_excluded):
@@ -48,8 +47,8 @@ class _Allowed:
             if self.highest is None or (constant, not strict) < (self.highest, not self.highest_excluded):
                 self.highest, self.highest_excluded = constant, strict
 
-    def restrict_to(self, items: list[Any]) -> None:
-        self.members = items if self.members is None else [item for item in self.members if item in items]
+    def restrict_to(self, items: set[Any]) -> None:
+        self.members = items if self.members is None else self.members & items
 
     def is_empty(self) -> bool:
         if self.members is not None:
@@ -82,6 +81,10 @@ class _Field:
         return (self.is_unknown and self.is_known) or any(allowed.is_empty() for allowed in self.by_kind.values())
 
 
+Slot: TypeAlias = tuple[str, tuple[str, ...]]  # variable and path
+Restriction: TypeAlias = Callable[[_Field], None]
+
+
 def check_contradictions(query: Query) -> None:
     """Raises QueryFault at the condition that leaves nothing.
 
@@ -89,13 +92,27 @@ def check_contradictions(query: Query) -> None:
     those on `a[i-1]` forbid a second event at most, which is no contradiction.
     """
     for places in ((At.SINGLE, At.CURRENT), (At.CURRENT, At.FIRST), (At.CURRENT, At.LAST)):
-        fields: dict[Slot, _Field] = {}
+        fields: dict[Slot, list[tuple[Condition, Restriction]]] = {}
         for condition in query.conditions:
-            for slot, restrict in _restrictions(condition.expression, places):
-                found = fields.setdefault(slot, _Field())
-                restrict(found)
-                if found.is_contradictory():
-                    raise _fault(condition, slot)
+            for slot, restriction in _restrictions(condition.expression, places):
+                fields.setdefault(slot, []).append((condition, restriction))
+        for slot, restrictions in fields.items():
+            if _is_contradictory(restrictions, len(restrictions)):
+                raise _fault(_first_contradiction(restrictions), slot)
+
+
+def _is_contradictory(restrictions: Sequence[tuple[Condition, Restriction]], count: int) -> bool:
+    found = _Field()
+    for _, restriction in restrictions[:count]:
+        restriction(found)
+    return found.is_contradictory()
+
+
+def _first_contradiction(restrictions: Sequence[tuple[Condition, Restriction]]) -> Condition:
+    """The condition that leaves nothing. By halves: a contradiction stays one when conditions are added."""
+    counts = range(1, len(restrictions) + 1)
+    at = bisect_left(counts, True, key=lambda count: _is_contradictory(restrictions, count))
+    return restrictions[at][0]
 
 
 def _fault(condition: Condition, slot: Slot) -> QueryFault:
@@ -104,7 +121,7 @@ def _fault(condition: Condition, slot: Slot) -> QueryFault:
     return QueryFault(condition.offset, what, "delete or correct one of them; for alternatives write OR")
 
 
-def _restrictions(node: Node, places: tuple[At, ...]) -> Iterator[tuple[Slot, Callable[[_Field], None]]]:
+def _restrictions(node: Node, places: tuple[At, ...]) -> Iterator[tuple[Slot, Restriction]]:
     """What a condition says about one field and constants; nothing if it says anything else."""
     match node:
         case UnknownTest(operand=EventValue() as read) if read.at in places:
@@ -137,7 +154,7 @@ def _set_known(found: _Field) -> None:
     found.is_known = True
 
 
-def _of_constant(read: EventValue, operator: str, item: Literal) -> Iterator[tuple[Slot, Callable[[_Field], None]]]:
+def _of_constant(read: EventValue, operator: str, item: Literal) -> Iterator[tuple[Slot, Restriction]]:
     kind = _kind(item.value)
     if kind is None:
         yield _slot(read), _set_known
@@ -145,13 +162,13 @@ def _of_constant(read: EventValue, operator: str, item: Literal) -> Iterator[tup
         yield _slot(read), lambda found: found.allowed(kind).restrict(operator, item.value)
 
 
-def _of_list(read: EventValue, items: tuple[Literal, ...]) -> Iterator[tuple[Slot, Callable[[_Field], None]]]:
+def _of_list(read: EventValue, items: tuple[Literal, ...]) -> Iterator[tuple[Slot, Restriction]]:
     kinds = {_kind(item.value) for item in items}
     kind = kinds.pop() if len(kinds) == 1 else "number" if not items else None
     if kind is None:  # constants of several kinds: which one it will be is not known
         yield _slot(read), _set_known
     else:
-        yield _slot(read), lambda found: found.allowed(kind).restrict_to([item.value for item in items])
+        yield _slot(read), lambda found: found.allowed(kind).restrict_to({item.value for item in items})
 
 
 def _kind(value: Value) -> str | None:

@@ -85,11 +85,10 @@ def _check_condition(
         _check_negation(negated[0], named, stands_at, leading)
         return
     last = max(named, key=lambda found: stands_at[found.variable])
-    for found in named:
-        if names_current(found):
-            if stands_at[found.variable] != stands_at[last.variable]:
-                raise _earlier(found, f"`{last.variable}`")
-            _check_beside(found, named, stands_at)
+    for found in {found.variable: found for found in reversed(named) if names_current(found)}.values():
+        if stands_at[found.variable] != stands_at[last.variable]:
+            raise _earlier(found, f"`{last.variable}`")
+        _check_beside(found, named, stands_at)
 
 
 def _check_negation(negated: str, named: list[Reference], stands_at: Mapping[str, int], leading: int) -> None:

@@ -35,8 +35,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
+from afa.expression.check import EVENT_ATTRIBUTES  # the event's own; a data field of such a name is hidden
 from afa.expression.tree import Bound, Node, Type, walk
 from afa.pattern import CountWindow, TimeWindow, Window
 
@@ -64,8 +65,6 @@ __all__ = [
     "Window",
     "references",
 ]
-
-EVENT_ATTRIBUTES: Final = frozenset({"ts", "type", "id"})  # the event's own; a data field of such a name is hidden
 
 
 class Strategy(Enum):

@@ -20,6 +20,7 @@ import pytest
 
 import afa.document
 import afa.expression.limits
+import afa.query.limits
 import afa.source_text
 import afa.tape
 from afa.expression.functions import FUNCTIONS
@@ -161,10 +162,10 @@ def test_the_readme_names_what_set_up_checks_for() -> None:
 
 
 def test_the_limits_are_those_of_the_code() -> None:
-    modules = (afa.document, afa.expression.limits, afa.source_text, afa.tape)
+    modules = (afa.document, afa.expression.limits, afa.query.limits, afa.source_text, afa.tape)
     constants = {name.lower(): value for module in modules for name, value in vars(module).items()}
-    page = (ROOT / "docs" / "patterns.md").read_text(encoding="utf-8")
-    shown = re.findall(r"^\| `(max_\w+)` \| ([\d,]+) \|", page, re.MULTILINE)
+    pages = "\n".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("patterns.md", "queries.md"))
+    shown = re.findall(r"^\| `(max_\w+)` \| ([\d,]+) \|", pages, re.MULTILINE)
     assert {name: int(value.replace(",", "")) for name, value in shown} == {
         name: value for name, value in constants.items() if name.startswith("max_")
     }
