@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from afa.reading import Fault
-from afa.records import Change, EmittedPunctuation, MatchChange
+from afa.records import Change, EmittedPunctuation, MatchChange, Timeout
 
 Told = tuple[int, Change]  # the index of the record that led to it, and the change
 Encoded = tuple[bytes | None, bytes, list[tuple[str, bytes]]]  # key, value, headers: ready to produce
@@ -128,19 +128,26 @@ def _told(row: tuple[Any, ...], registers: dict[str, list[str]]) -> Told:
 
 
 def _row(change: Change) -> dict[str, Any]:
-    row = change.as_json()
+    row: dict[str, Any] = change.as_json()
     if isinstance(change, EmittedPunctuation):
         return {"op": "punctuation", "pattern": change.pattern, "end": change.ts}
-    row |= row["events"] | {"registers": json.dumps(row["registers"], ensure_ascii=False, separators=(",", ":"))}
-    return row
+    texts = {name: _json(row[name]) for name in ("registers", "bindings") if name in row}
+    events: dict[str, Any] = row.get("events", {})
+    return row | events | texts
 
 
 def encode(change: Change) -> Encoded:
     """One change as it goes to the matches topic."""
-    value = json.dumps(change.as_json(), ensure_ascii=False, separators=(",", ":")).encode()
+    value = _json(change.as_json()).encode()
     if isinstance(change, MatchChange):
         return change.match.key.encode(), value, _headers(change.op, change.match.pattern, change.id)
+    if isinstance(change, Timeout):
+        return change.key.encode(), value, _headers("timeout", change.pattern, None)
     return None, value, _headers("punctuation", change.pattern, None)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _headers(op: str, pattern: str, match: str | None) -> list[tuple[str, bytes]]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from keyword import iskeyword
 from pathlib import Path as FilePath
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 from unicodedata import normalize
 
 from afa.arcs import build_arc
@@ -15,8 +16,9 @@ from afa.durations import parse_duration
 from afa.errors import PatternError, Place, did_you_mean
 from afa.expression import ExpressionError, Type
 from afa.expression.check import EVENT_ATTRIBUTES
-from afa.pattern import Arc, CountWindow, Pattern, Register, Time, TimeWindow, Window, epsilon_cycle
+from afa.pattern import Absence, Arc, CountWindow, Output, Pattern, Register, Time, TimeWindow, Window, epsilon_cycle
 from afa.query import EventFields, Query, build_query, parse_query
+from afa.query.compiler import compile_query
 from afa.query.tree import EventSet
 from afa.reading import Fault, Fields, Path, check_int64, check_name, type_name
 from afa.source_text import MAX_DOCUMENT_BYTES, SourceText
@@ -32,8 +34,8 @@ _FIELD_TYPES: Final = {
 _REGISTER_TYPES: Final = {int: Type.INT, float: Type.FLOAT, bool: Type.BOOL, str: Type.STRING}
 _QUERY_ONLY: Final = ("absence", "encoding", "timeouts")
 _AUTOMATON_ONLY: Final = ("within", "key", "start", "final", "registers", "arcs")
-_OUTPUTS: Final = ("all", "non_overlapping", "earliest_maximal")
-_NOT_YET: Final = "write the automaton form for now"
+_OUTPUTS: Final[tuple[Output, ...]] = ("all", "non_overlapping", "earliest_maximal")
+_ABSENCES: Final[tuple[Absence, ...]] = ("window_end", "speculative")
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _COUNT_WINDOW: Final = re.compile(r"([0-9]{1,18}) events?")
 
@@ -66,19 +68,18 @@ def _read_file(file: FilePath) -> list[tuple[Pattern, Place]]:
         place = SourceText(str(file), before).place(len(before))
         raise PatternError("not UTF-8", fix="save the file as UTF-8", place=place) from None
     if file.suffix == ".sase":
-        _read_query_text(file, text)
+        return [_read_query_text(file, text)]
     return parse_patterns(text, str(file))
 
 
-def _read_query_text(file: FilePath, text: str) -> NoReturn:
+def _read_query_text(file: FilePath, text: str) -> tuple[Pattern, Place]:
     """A file that holds the text of a query alone, and gives it its name."""
     place = Place(str(file), 1, 1)
     try:
-        _check_pattern_name(file.stem, ())
+        name = _check_pattern_name(file.stem, ())
     except Fault as fault:
         raise PatternError(f"named after its file: {fault.what}", fix="rename the file", place=place) from None
-    parse_query(text, file=str(file))
-    raise PatternError("SASE+ query text is not there yet", fix=_NOT_YET, place=place)
+    return compile_query(parse_query(text, file=str(file)), name), place
 
 
 def parse_patterns(text: str, file: str = "<text>") -> list[tuple[Pattern, Place]]:
@@ -102,7 +103,7 @@ def build_pattern(document: Any) -> Pattern:
     fields.name("pattern")
     name = _check_pattern_name(fields.values["pattern"], ("pattern",))
     if fields.has("query"):
-        _check_query(fields)
+        return _query_pattern(fields, name)
     _refuse_query_options(fields)
     declared = _events(fields)
     event_fields = _merged(declared)
@@ -120,6 +121,7 @@ def build_pattern(document: Any) -> Pattern:
         speculation=_speculation(fields),
         hold_output=fields.choice("hold", ("none", "output"), "none") == "output",
         gap_free=fields.choice("sequence", ("none", "gap_free"), "none") == "gap_free",
+        output=fields.choice("output", _OUTPUTS, "all"),
         sources=_sources(fields),
     )
     _tests(fields)
@@ -135,48 +137,71 @@ def _check_pattern_name(name: object, path: Path) -> str:
     return checked
 
 
-def _check_query(fields: Fields) -> NoReturn:
-    """Everything about a query document, whose automaton is still to come."""
-    for name in _AUTOMATON_ONLY:
-        if fields.has(name):
-            fix = "write WITHIN in the query" if name == "within" else "delete it: the query says it"
-            raise Fault((name,), f"`{name}` belongs to automata, not to queries", fix, at_key=True)
+def _query_pattern(fields: Fields, name: str) -> Pattern:
+    """The automaton of a query document."""
+    for other in _AUTOMATON_ONLY:
+        if fields.has(other):
+            fix = "write WITHIN in the query" if other == "within" else "delete it: the query says it"
+            raise Fault((other,), f"`{other}` belongs to automata, not to queries", fix, at_key=True)
     text = fields.need("query", str)
+    declared = _events(fields)
     try:
-        query = build_query(text, _events(fields))
+        query = build_query(text, declared)
     except ExpressionError as error:
         raise Fault(("query",), error.what, error.fix, offset=error.offset) from None
-    _speculation(fields)
-    fields.choice("hold", ("none", "output"), "none")
-    fields.choice("sequence", ("none", "gap_free"), "none")
-    fields.choice("absence", ("window_end", "speculative"), "window_end")
-    fields.choice("encoding", ("verbose", "compressed"), "verbose")
-    _sources(fields)
+    compiled = compile_query(query, name)
+    assert compiled.query is not None
+    pattern = replace(
+        compiled,
+        fields=_merged(declared),
+        event_types=tuple(declared or ()),
+        speculation=_speculation(fields),
+        hold_output=fields.choice("hold", ("none", "output"), "none") == "output",
+        gap_free=fields.choice("sequence", ("none", "gap_free"), "none") == "gap_free",
+        sources=_sources(fields),
+        output=_query_output(fields, query),
+        query=replace(
+            compiled.query,
+            absence=fields.choice("absence", _ABSENCES, "window_end"),
+            timeouts=_timeouts(fields, query),
+        ),
+    )
+    if fields.choice("encoding", ("verbose", "compressed"), "verbose") == "compressed":
+        raise Fault(("encoding",), "`encoding: compressed` is not there yet", "write `verbose` for now")
     _tests(fields)
-    _check_query_output(fields, query)
     fields.done()
-    raise Fault(("query",), "SASE+ queries are not there yet", _NOT_YET, at_key=True)
+    return pattern
 
 
-def _check_query_output(fields: Fields, query: Query) -> None:
-    earliest = fields.choice("output", _OUTPUTS, "all") == "earliest_maximal"
-    if earliest and not any(isinstance(component, EventSet) for component in query.components):
-        raise Fault(("output",), "`earliest_maximal` belongs to queries with a set", "write `all` or `non_overlapping`")
-    for name, wanted in (("output", earliest), ("timeouts", fields.take("timeouts", bool))):
-        if wanted and not isinstance(query.window, TimeWindow):
-            what = f"`{name}: {fields.values[name]}` needs a window of time"
-            raise Fault((name,), what, "write `WITHIN 1 hour` in the query, or delete it", at_key=True)
+def _query_output(fields: Fields, query: Query) -> Output:
+    output = fields.choice("output", _OUTPUTS, "all")
+    if output == "earliest_maximal":
+        if not any(isinstance(component, EventSet) for component in query.components):
+            fix = "write `all` or `non_overlapping`"
+            raise Fault(("output",), "`earliest_maximal` belongs to queries with a set", fix)
+        _check_time_window("output", output, query)
+    return output
+
+
+def _timeouts(fields: Fields, query: Query) -> bool:
+    timeouts = bool(fields.take("timeouts", bool))
+    if timeouts:
+        _check_time_window("timeouts", timeouts, query)
+    return timeouts
+
+
+def _check_time_window(name: str, value: object, query: Query) -> None:
+    if not isinstance(query.window, TimeWindow):
+        what = f"`{name}: {value}` needs a window of time"
+        raise Fault((name,), what, "write `WITHIN 1 hour` in the query, or delete it", at_key=True)
 
 
 def _refuse_query_options(fields: Fields) -> None:
     for name in _QUERY_ONLY:
         if fields.has(name):
             raise Fault((name,), f"`{name}` belongs to queries", "delete it from this automaton", at_key=True)
-    output = fields.choice("output", _OUTPUTS, "all")
-    if output == "earliest_maximal":
+    if fields.values.get("output") == "earliest_maximal":
         raise Fault(("output",), "`earliest_maximal` belongs to queries with a set", "write `all`")
-    if output == "non_overlapping":
-        raise Fault(("output",), "`output: non_overlapping` is not there yet", "write `all` for now")
 
 
 def _finals(fields: Fields) -> frozenset[str]:

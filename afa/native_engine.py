@@ -16,7 +16,7 @@ from afa import _native
 from afa.arc_table import ArcTable, table_of
 from afa.arcs import read_expression
 from afa.changes import Changes, NativeChanges
-from afa.errors import RecordError, SnapshotError
+from afa.errors import PatternError, RecordError, SnapshotError
 from afa.expression import Scope, Type, pack
 from afa.expression.tree import INT_MIN
 from afa.pattern import Arc, CountWindow, Lifetime, Pattern, Time, TimeWindow
@@ -52,6 +52,8 @@ class NativeEngine:
     """Feeds the native engine. Arc changes and conditions whose texts it has not seen come back to be checked."""
 
     def __init__(self, patterns: list[Pattern], source: Source | None, limits: dict[str, int]) -> None:
+        for pattern in patterns:
+            _check_is_there(pattern)
         self.patterns = patterns
         self.source = source
         packed = [_packed_pattern(pattern) for pattern in patterns]
@@ -220,6 +222,14 @@ class NativeEngine:
 
     def counters(self) -> dict[str, int]:
         return self.native.counters()
+
+
+def _check_is_there(pattern: Pattern) -> None:
+    """Queries run on the reference engine before they run here."""
+    missing = "queries are" if pattern.query is not None else f"`output: {pattern.output}` is"
+    if pattern.query is not None or pattern.output != "all":
+        what = f"{pattern.name}: {missing} not there yet in the native engine"
+        raise PatternError(what, fix="use the reference engine for now: `--engine reference`")
 
 
 class _Lines:

@@ -12,6 +12,8 @@ from afa.expression import Expression, Scope, Type, Value
 # A point or a length in event time: an int, or minus or plus infinity.
 Time: TypeAlias = int | float
 RegisterValue: TypeAlias = int | float | bool | str
+Absence: TypeAlias = Literal["window_end", "speculative"]
+Output: TypeAlias = Literal["all", "non_overlapping", "earliest_maximal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class CompiledQuery:
     returns: tuple[tuple[str, Expression], ...] = ()
     leading: tuple[Expression, ...] = ()  # which events must not come before a match
     trailing: tuple[Expression, ...] = ()  # which must not come after it
-    absence: Literal["window_end", "speculative"] = "window_end"
+    absence: Absence = "window_end"
     timeouts: bool = False
     components: tuple[tuple[str, ...], ...] = ()  # the variables of each component
 
@@ -109,7 +111,7 @@ class Pattern:
     speculation: Time = math.inf  # cleanse factor sigma
     hold_output: bool = False
     gap_free: bool = False  # AFA+O
-    output: Literal["all", "non_overlapping", "earliest_maximal"] = "all"
+    output: Output = "all"
     sources: tuple[str, ...] | None = None
     query: CompiledQuery | None = None  # None: a document with arcs
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final, TypeAlias
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias, TypeVar
 
 from afa.errors import did_you_mean, one_of
 from afa.expression.tree import INT_MAX, INT_MIN
 
 Path: TypeAlias = tuple[str | int, ...]
+Allowed = TypeVar("Allowed", bound=str)
 MAX_NAME_CHARACTERS: Final = 255
 
 _TYPE_NAMES: Final = {
@@ -82,14 +83,15 @@ class Fields:
         self.need(name, str)
         return check_name(self.values[name], (*self.path, name), name, forbidden)
 
-    def choice(self, name: str, allowed: Iterable[str], default: str) -> str:
+    def choice(self, name: str, allowed: Sequence[Allowed], default: Allowed) -> Allowed:
         value = self.take(name, str)
         if value is None:
             return default
-        if value not in allowed:
-            hint = did_you_mean(value, allowed, f"write {one_of(allowed)}")
-            raise Fault((*self.path, name), f"`{name}` is {one_of(allowed)}, not `{value}`", hint)
-        return str(value)
+        for one in allowed:
+            if one == value:
+                return one
+        hint = did_you_mean(value, allowed, f"write {one_of(allowed)}")
+        raise Fault((*self.path, name), f"`{name}` is {one_of(allowed)}, not `{value}`", hint)
 
     def done(self) -> None:
         for name in self.values:

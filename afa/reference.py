@@ -28,6 +28,7 @@ from afa.records import (
     MatchChange,
     Punctuation,
     Record,
+    Timeout,
 )
 
 
@@ -127,8 +128,9 @@ class ReferenceEngine:
         risen = {name for name in self.tables if self._raise_emitted(name)}
         changes = self._differences(self.tables, self.records)
         runs = [self._computation(name, key, Counters()) for name in self.tables for key in self.records]
-        timeouts = [timeout for run in runs for timeout in run.timeouts(before)]
-        changes += sorted(timeouts, key=lambda timeout: timeout.order)
+        timeouts: list[Timeout] = [timeout for run in runs for timeout in run.timeouts(before)]
+        timeouts.sort(key=lambda timeout: timeout.order)
+        changes += timeouts
         self._forget()
         changes += [EmittedPunctuation(name, int(self.emitted[name])) for name in self.tables if name in risen]
         return Step(changes)

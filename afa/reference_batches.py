@@ -9,7 +9,7 @@ from typing import Any
 from afa.changes import Changes, Told
 from afa.errors import RecordError
 from afa.reading import Fault
-from afa.records import Change, MatchChange, read_record
+from afa.records import Change, EmittedPunctuation, MatchChange, Timeout, read_record
 from afa.reference import ReferenceEngine, Step
 from afa.tape import TapeLine
 
@@ -64,16 +64,21 @@ def _net(told: Sequence[Told]) -> list[Told]:
     balance: dict[str, int] = {}
     gone: dict[str, MatchChange] = {}
     come: dict[str, MatchChange] = {}
+    timeouts: list[Change] = []
     punctuations: dict[str, Change] = {}
     for _, change in told:
-        if not isinstance(change, MatchChange):
+        if isinstance(change, Timeout):
+            timeouts.append(change)
+            continue
+        if isinstance(change, EmittedPunctuation):
             punctuations[change.pattern] = change
             continue
         balance[change.id] = balance.get(change.id, 0) + (1 if change.op == "insert" else -1)
         (come if change.op == "insert" else gone)[change.id] = change
     retracts = [gone[id_] for id_, count in balance.items() if count < 0]
     inserts = [come[id_] for id_, count in balance.items() if count > 0]
-    changes: list[Change] = [*sorted(retracts, key=_order), *sorted(inserts, key=_order), *punctuations.values()]
+    changes: list[Change] = [*sorted(retracts, key=_order), *sorted(inserts, key=_order), *timeouts]
+    changes += punctuations.values()
     return [(0, change) for change in changes]
 
 

@@ -23,10 +23,10 @@ _FOLDED_BY: Final = {"sum": "sum", "avg": "sum", "min": "min", "max": "max", "fi
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What one register keeps of a variable: `event` is first or last; of a fold, its function."""
+    """What one register keeps of a variable."""
 
     variable: str
-    what: str  # first, last, len, count, or the function of a fold
+    what: str  # only (of a single variable), first, last, len, count, or the function of a fold
     path: tuple[str, ...] = ()
     declared: Type = Type.ANY
     folds: bool = False
@@ -39,7 +39,8 @@ class Kept:
             return f"{self.what}({self.variable}.{field})"
         if self.what == "len":
             return f"{self.variable}.len"
-        return f"{self.variable}[{'1' if self.what == 'first' else 'len'}].{field}"
+        index = {"only": "", "first": "[1]"}.get(self.what, "[len]")
+        return f"{self.variable}{index}.{field}"
 
     @property
     def register(self) -> RegisterField:
@@ -70,7 +71,7 @@ class ValueVector:
                 is_here = reference.at in (At.SINGLE, At.CURRENT) or (reference.at is At.FIRST and is_first)
                 if reference.variable == current and is_here:
                     return field(reference.path, reference.type)
-                what = "first" if reference.at is At.FIRST else "last"
+                what = {At.SINGLE: "only", At.FIRST: "first"}.get(reference.at, "last")
                 return self._keep(Kept(reference.variable, what, reference.path, reference.type))
 
     def _read_fold(self, fold: Aggregate, current: str | None, is_first: bool) -> Node:

@@ -8,11 +8,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from afa.records import Change, Match, MatchChange
+from afa.records import Bindings, Change, EmittedPunctuation, Match, MatchChange, Timeout
 
 _MATCH_COLUMNS = ("pattern", "key", "start", "end", "until", "state", "registers", "first", "last")
 _PIPE_WIDTH = 100_000
-_OP_STYLES = {"insert": "green", "retract": "red", "punctuation": "dim"}
+_OP_STYLES = {"insert": "green", "retract": "red", "timeout": "yellow", "punctuation": "dim"}
 
 
 def print_matches(changes: Iterable[MatchChange]) -> None:
@@ -28,16 +28,7 @@ def print_changes(changes: Iterable[Change]) -> None:
         if isinstance(change, MatchChange):
             table.add_row(Text(change.op, _OP_STYLES[change.op]), *_cells(change.match))
         else:
-            blanks = [Text()] * (len(_MATCH_COLUMNS) - 4)
-            style = _OP_STYLES["punctuation"]
-            table.add_row(
-                Text("punctuation", style),
-                Text(change.pattern, style),
-                Text(),
-                Text(),
-                Text(str(change.ts), style),
-                *blanks,
-            )
+            table.add_row(*_other_cells(change))
     _console().print(table)
 
 
@@ -59,8 +50,24 @@ def _table(columns: Iterable[str]) -> Table:
     return table
 
 
+def _other_cells(change: Timeout | EmittedPunctuation) -> list[Text]:
+    """A timeout has no end, and a punctuation nothing but it."""
+    if isinstance(change, Timeout):
+        start, end, reached = (str(change.start), ""), str(change.until), f"{change.reached}: {_bound(change.bindings)}"
+        values = ["timeout", change.pattern, change.key, *start, end, reached]
+    else:
+        values = ["punctuation", change.pattern, "", "", str(change.ts)]
+    style = _OP_STYLES[values[0]]
+    return [Text(value, style) for value in [*values, *[""] * (len(_MATCH_COLUMNS) + 1 - len(values))]]
+
+
+def _bound(bindings: Bindings) -> str:
+    return ", ".join(f"{name}={'+'.join(id_ for _, id_ in events)}" for name, events in bindings)
+
+
 def _cells(match: Match) -> list[Text]:
     registers = ", ".join(f"{name}={value}" for name, value in match.registers)
     until = "" if match.until is None else str(match.until)
-    values = (match.pattern, match.key, match.start, match.end, until, match.state, registers, match.first, match.last)
+    state = match.state if match.bindings is None else _bound(match.bindings)
+    values = (match.pattern, match.key, match.start, match.end, until, state, registers, match.first, match.last)
     return [Text(str(value)) for value in values]
