@@ -18,7 +18,7 @@ from support.query_texts import refused, where
 
 from afa import PatternError
 from afa.expression.limits import MAX_EXPRESSION_DEPTH, MAX_EXPRESSION_NODES
-from afa.query import grammar, parse_query
+from afa.query import grammar, parse_query, print_query
 from afa.query.faults import QueryFault
 from afa.query.limits import (
     MAX_CONDITION_TOKENS,
@@ -168,10 +168,32 @@ def test_any_tokens_are_a_query_or_a_pattern_error(text: str) -> None:
         assert_answered(query)
 
 
+BASE = """PATTERN SEQ(~N n, {C c, P{2,3} p[]}, 'x y'+ q[], ANY b) WHERE skip_till_any_match(n, c, p, q[], b) {
+    [PID] AND p[i].V > p[i-1].V AND q[i].x > avg(q[..i-1].x) AND NOT (b.x IN [1, 'a'] OR b.y = null) AND n.x = c.x
+    AND (1 if b.q else 2) < -b.z } WITHIN 15 days RETURN q.len, max(p[].V) AS m, b.x -- end"""
+PIECES = st.sampled_from([*WORDS.split(), "b.x", "p[i].V", "T+ z[]", "*/", "\n", "'", "é", "1e5", ""])
+
+
+@settings(max_examples=300, deadline=None, print_blob=True)
+@given(st.lists(st.tuples(st.integers(0, len(BASE)), st.integers(0, 8), PIECES), min_size=1, max_size=3))
+def test_a_query_with_pieces_changed_is_refused_or_printed(changes: list[tuple[int, int, str]]) -> None:
+    text = BASE
+    for at, length, piece in changes:
+        text = text[:at] + piece + text[at + length :]
+    assert_answered(text)
+
+
 def assert_answered(text: str) -> None:
+    """A query that is its own canonical text's, or an error whose place is in the text."""
     error = None
     try:
-        parse_query(text)
+        query = parse_query(text)
+        assert parse_query(print_query(query)) == query
     except PatternError as caught:
         error = caught
-    assert error is None or (error.place and error.what and error.fix)
+    if error is not None:
+        lines = text.split("\n")
+        assert error.what
+        assert error.fix
+        assert error.place is not None
+        assert 1 <= error.place.column <= len(lines[error.place.line - 1]) + 1
