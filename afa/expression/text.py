@@ -1,73 +1,110 @@
-"""The text of a checked tree: reading it again gives the same tree."""
+"""The text of a checked tree: what is read from it again is the same tree."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from afa.expression import tree
-from afa.expression.tree import Node, Value
+from afa.expression.tree import Literal, Node, Type
 
-# How tightly an operator binds; a part that binds less stands in parentheses.
+# How tightly an operator binds; an operand that binds less tightly stands in parentheses.
 _CHOICE, _OR, _AND, _NOT, _COMPARISON, _SUM, _TERM, _SIGN, _ATOM = range(9)
-_ARITHMETIC: Final = {"+": _SUM, "-": _SUM, "*": _TERM, "/": _TERM, "//": _TERM, "%": _TERM}
+_OF_ARITHMETIC: Final = {"+": _SUM, "-": _SUM, "*": _TERM, "/": _TERM, "//": _TERM, "%": _TERM}
 
 
-def text_of(node: Node) -> str:
-    return _text(node)[1]
-
-
-def _text(node: Node) -> tuple[int, str]:
-    """How tightly the text binds, and the text."""
+def _arc_leaf(node: Node) -> str:
     match node:
-        case tree.Literal(value=value):
-            return (_SIGN if isinstance(value, int | float) and value < 0 else _ATOM), _literal(value)
         case tree.EventField(path=path):
-            return _ATOM, f"e.{'.'.join(path)}"
+            return ".".join(("e", *path))
         case tree.EventAttribute(name=name):
-            return _ATOM, f"e.{name}"
+            return f"e.{name}"
         case tree.RegisterField(name=name):
-            return _ATOM, f"r.{name}"
-        case tree.Bound():
-            raise TypeError("a query's references have a text of their own")
-        case tree.Negation(operand=operand):
-            return _SIGN, f"-{_within(operand, _ATOM)}"
-        case tree.Arithmetic(operator=symbol, left=left, right=right):
-            binds = _ARITHMETIC[symbol]
-            return binds, f"{_within(left, binds)} {symbol} {_within(right, binds + 1)}"
-        case tree.Comparison(operator=symbol, left=left, right=right):
-            return _COMPARISON, f"{_within(left, _SUM)} {symbol} {_within(right, _SUM)}"
-        case tree.UnknownTest(operand=operand):
-            return _COMPARISON, f"{_within(operand, _SUM)} == null"
-        case tree.Membership(operand=operand, items=items):
-            listed = ", ".join(_literal(item.value) for item in items)
-            return _COMPARISON, f"{_within(operand, _SUM)} in [{listed}]"
-        case tree.And(operands=operands):
-            return _AND, " and ".join(_within(operand, _NOT) for operand in operands)
-        case tree.Or(operands=operands):
-            return _OR, " or ".join(_within(operand, _AND) for operand in operands)
-        case tree.Not(operand=operand):
-            return _NOT, f"not {_within(operand, _NOT)}"
-        case tree.Choice(condition=condition, then=then, otherwise=otherwise):
-            return _CHOICE, f"{_within(then, _OR)} if {_within(condition, _OR)} else {_within(otherwise, _CHOICE)}"
-        case tree.Call(function=function, arguments=arguments):
-            return _ATOM, f"{function}({', '.join(text_of(argument) for argument in arguments)})"
+            return f"r.{name}"
+    raise AssertionError(f"an arc holds no {type(node).__name__}")
 
 
-def _within(node: Node, least: int) -> str:
-    binds, text = _text(node)
-    return text if binds >= least else f"({text})"
+@dataclass(frozen=True)
+class Dialect:
+    """The words of a language, and how it writes what an expression reads."""
+
+    leaf: Callable[[Node], str] = _arc_leaf
+    equal: str = "=="
+    and_: str = "and"
+    or_: str = "or"
+    not_: str = "not"
+    in_: str = "in"
+
+    def text(self, node: Node) -> str:
+        """On one line."""
+        return self.operand(node, _CHOICE)
+
+    def conjunct(self, node: Node) -> str:
+        """As an operand of AND."""
+        return self.operand(node, _NOT)
+
+    def operand(self, node: Node, least: int) -> str:
+        """The text of an operand that has to bind at least so tightly."""
+        text, binds = self._bound_text(node)
+        return text if binds >= least else f"({text})"
+
+    def _bound_text(self, node: Node) -> tuple[str, int]:
+        match node:
+            case Literal():
+                return _literal(node), _ATOM
+            case tree.Negation(operand=operand):
+                # Never two signs in a row: `--` begins a comment in queries.
+                return f"-{self.operand(operand, _ATOM if not _is_negative(operand) else _ATOM + 1)}", _SIGN
+            case tree.Arithmetic(operator=operator, left=left, right=right):
+                binds = _OF_ARITHMETIC[operator]
+                return f"{self.operand(left, binds)} {operator} {self.operand(right, binds + 1)}", binds
+            case tree.Comparison() | tree.UnknownTest() | tree.Membership():
+                return self._comparison(node), _COMPARISON
+            case tree.Not(operand=tree.UnknownTest(operand=operand)):
+                return f"{self.operand(operand, _SUM)} != null", _COMPARISON
+            case tree.Not(operand=tree.Membership(operand=operand, items=items)):
+                return f"{self.operand(operand, _SUM)} {self.not_} {self.in_} [{_items(items)}]", _COMPARISON
+            case tree.Not(operand=operand):
+                return f"{self.not_} {self.operand(operand, _NOT)}", _NOT
+            case tree.And(operands=operands):
+                return f" {self.and_} ".join(self.operand(operand, _NOT) for operand in operands), _AND
+            case tree.Or(operands=operands):
+                return f" {self.or_} ".join(self.operand(operand, _AND) for operand in operands), _OR
+            case tree.Choice(condition=condition, then=then, otherwise=otherwise):
+                chosen = f"{self.operand(then, _OR)} if {self.operand(condition, _OR)}"
+                return f"{chosen} else {self.operand(otherwise, _CHOICE)}", _CHOICE
+            case tree.Call(function=function, arguments=arguments):
+                return f"{function}({', '.join(map(self.text, arguments))})", _ATOM
+        return self.leaf(node), _ATOM
+
+    def _comparison(self, node: tree.Comparison | tree.UnknownTest | tree.Membership) -> str:
+        match node:
+            case tree.Comparison(operator=operator, left=left, right=right):
+                symbol = self.equal if operator == "==" else operator
+                return f"{self.operand(left, _SUM)} {symbol} {self.operand(right, _SUM)}"
+            case tree.UnknownTest(operand=operand):
+                return f"{self.operand(operand, _SUM)} {self.equal} null"
+            case tree.Membership(operand=operand, items=items):
+                return f"{self.operand(operand, _SUM)} {self.in_} [{_items(items)}]"
 
 
-def _literal(value: Value) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return json.dumps(value, ensure_ascii=False)
-        case tuple():
-            return f"[{', '.join(map(repr, value))}]"
-        case _:
-            return repr(value)
+ARCS: Final = Dialect()
+
+
+def _is_negative(node: Node) -> bool:
+    return isinstance(node, Literal) and _literal(node).startswith("-")
+
+
+def _items(items: tuple[Literal, ...]) -> str:
+    return ", ".join(map(_literal, items))
+
+
+def _literal(node: Literal) -> str:
+    if node.value is None:
+        return "null"
+    if node.type is Type.BOOL:
+        return "true" if node.value else "false"
+    if isinstance(node.value, tuple):
+        return f"[{', '.join(map(repr, node.value))}]"
+    return repr(node.value)

@@ -17,7 +17,7 @@ from itertools import combinations
 from typing import Literal
 
 from afa.expression import tree
-from afa.expression.text import text_of
+from afa.expression.text import ARCS
 from afa.expression.tree import Expression, Node, RegisterField, Type
 from afa.pattern import Arc, CompiledQuery, CountWindow, Pattern, Register, Window
 from afa.query.tree import (
@@ -426,4 +426,4 @@ def _isnt(test: Node) -> Node:
 
 
 def _expression(node: Node) -> Expression:
-    return Expression(text_of(node), node)
+    return Expression(ARCS.text(node), node)

@@ -119,7 +119,6 @@ REFUSALS = {
     "timeouts": (HEAD + "¦timeouts: true\n" + ARCS, "belongs to queries"),
     "encoding": (HEAD + "¦encoding: verbose\n" + ARCS, "belongs to queries"),
     "output earliest_maximal": (HEAD + "output: ¦earliest_maximal\n" + ARCS, "belongs to queries"),
-    "output not yet": (HEAD + "output: ¦non_overlapping\n" + ARCS, "not there yet"),
     "output unknown": (HEAD + "output: ¦everything\n" + ARCS, "`output` is"),
     "no start": ("¦pattern: q1\nfinal: [b]\n" + ARCS, "needs `start`"),
     "no arcs": ("¦" + HEAD, "needs `arcs`"),

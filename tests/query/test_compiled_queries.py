@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -10,9 +11,9 @@ from hypothesis import strategies as st
 from afa.arc_table import ArcTable
 from afa.computation import Computation, Counters
 from afa.query.compiler import compile_query
-from afa.query.enumeration import Enumeration
-from afa.query.tree import Query
-from afa.records import Event, MatchChange, Punctuation
+from afa.query.enumeration import Enumeration, QueryMatch, earliest_maximal, non_overlapping
+from afa.query.tree import Query, TimeWindow
+from afa.records import Event, MatchChange, Punctuation, match_id
 from afa.reference import ReferenceEngine
 from tests.support.queries import QueryMaker, events_of
 
@@ -35,7 +36,7 @@ def told(change: MatchChange) -> Found:
     return (match.first, match.last, match.bindings, tuple((name, repr(value)) for name, value in match.registers))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(seed=SEEDS, count=st.integers(1, 7), punctuation=st.sampled_from([-math.inf, 3, 6, 1000]))
 def test_compiled_is_enumerated(seed: int, count: int, punctuation: float) -> None:
     query, events = QueryMaker(seed).query(), events_of(seed, count)
@@ -67,7 +68,7 @@ def accepted(records: list[Event]) -> list[Event]:
     return sorted((winner for winner in winners if winner.op == "insert"), key=lambda event: event.order)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=SEEDS, count=st.integers(1, 6))
 def test_every_record_obeys_the_law(seed: int, count: int) -> None:
     pick = random.Random(seed)
@@ -90,6 +91,46 @@ def followed(net: set[Found], changes: list[object]) -> set[Found]:
             assert (told(change) in after) == (change.op == "retract")
             after ^= {told(change)}
     return after
+
+
+def identity(match: QueryMatch, query: Query) -> str:
+    names = [name for name in query.variables if name in match.bindings]
+    bound = [[name, [[event.ts, event.id] for event in match.bindings[name]]] for name in names]
+    first, last = match.run.first, match.run.last
+    return match_id(["q", "key", first.ts, first.id, last.ts, last.id, bound])
+
+
+@settings(max_examples=150)
+@given(seed=SEEDS, count=st.integers(1, 9), behind=st.integers(0, 6))
+def test_what_does_not_overlap_is_the_same_after_a_cleanup(seed: int, count: int, behind: int) -> None:
+    query, events = QueryMaker(seed).query(), events_of(seed, count)
+    window = query.window if isinstance(query.window, TimeWindow) else TimeWindow(4)
+    query = replace(query, window=window)
+    engine = ReferenceEngine([replace(compile_query(query, "q"), output="non_overlapping")])
+    net: set[Found] = set()
+    for event in events:
+        net = followed(net, engine.feed(event).changes)
+        net = followed(net, engine.feed(Punctuation(event.ts - behind)).changes)
+    net = followed(net, engine.feed(Punctuation(10**6)).changes)
+    found = Enumeration(query, events, 10**6).matches()
+    counted = non_overlapping(found, lambda match: identity(match, query))
+    assert {first_and_last(one) for one in net} == {(one.run.first.id, one.run.last.id) for one in counted}
+    assert len(net) == len(counted)
+
+
+def first_and_last(found: Found) -> tuple[object, object]:
+    return found[0], found[1]
+
+
+@settings(max_examples=150)
+@given(seed=SEEDS, count=st.integers(1, 7))
+def test_earliest_and_maximal(seed: int, count: int) -> None:
+    query, events = QueryMaker(seed).query(), events_of(seed, count)
+    records = {(event.ts, event.id): [event] for event in events}
+    pattern = replace(compile_query(query, "q"), output="earliest_maximal")
+    run = Computation(ArcTable(pattern), "key", records, math.inf, Counters())
+    expected = earliest_maximal(Enumeration(query, events, math.inf).matches())
+    assert {match.id for match in run.matches()} == {identity(match, query) for match in expected}
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from afa import PatternError, load_patterns
+from afa import Engine, PatternError, load_patterns
 from afa.document import parse_patterns
+from afa.pattern import TimeWindow
 
 QUERY = "PATTERN SEQ(A a, {B b, C+ c[]}) WHERE skip_till_any_match(a, b, c[]) { [k] } WITHIN 1 hour"
 PLAIN = "PATTERN SEQ(A a) WHERE skip_till_any_match(a) { [k] } WITHOUT WINDOW"
@@ -31,9 +32,26 @@ def document(*options: str, query: str = QUERY) -> str:
     return "\n".join(["pattern: q", f"query: {query}", *options, ""])
 
 
-def test_a_good_query_is_still_to_come() -> None:
-    error = refused(f"pattern: q\n¦query: |\n  {QUERY}\noutput: earliest_maximal\ntimeouts: true\n")
-    assert error.what == "SASE+ queries are not there yet"
+def test_a_good_query_is_an_automaton_with_its_options() -> None:
+    options = "output: earliest_maximal\ntimeouts: true\nabsence: speculative\nhold: output\nspeculation: 5s\n"
+    [(pattern, place)] = parse_patterns(f"pattern: q\nquery: |\n  {QUERY}\n{options}", "q.yaml")
+    assert str(place) == "q.yaml:1:1"
+    assert (pattern.name, pattern.window) == ("q", TimeWindow(3_600_000))
+    assert (pattern.output, pattern.hold_output, pattern.speculation) == ("earliest_maximal", True, 5000)
+    assert pattern.query is not None
+    assert (pattern.query.timeouts, pattern.query.absence) == (True, "speculative")
+    assert pattern.query.variables == ("a", "b", "c")
+
+
+def test_what_is_not_there_yet_is_refused() -> None:
+    error = refused(document("encoding: ¦compressed"))
+    assert error.what == "`encoding: compressed` is not there yet"
+    automaton = "pattern: q\nstart: a\nfinal: [b]\noutput: non_overlapping\narcs: [{id: x, from: a, to: b}]\n"
+    for text in (document(), automaton):
+        patterns = [pattern for pattern, _ in parse_patterns(text, "q.yaml")]
+        assert Engine(patterns, engine="reference")
+        with pytest.raises(PatternError, match="not there yet in the native engine"):
+            Engine(patterns)
 
 
 HEAD = "pattern: q\nquery: "
@@ -121,17 +139,22 @@ def test_types_come_from_declared_events() -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("shop.sase", QUERY, "shop.sase:1:1: SASE+ query text is not there yet"),
-        ("shop.sase", "\ufeff" + QUERY, "shop.sase:1:1: SASE+ query text is not there yet"),
         ("shop.sase", QUERY.replace("[k]", "\n  [k] AND 1 = 1"), "shop.sase:2:11: the condition names no variable"),
         ("shop.sase", "", "shop.sase:1:1: an empty query"),
         ("a@b.sase", QUERY, "a@b.sase:1:1: named after its file: `pattern` must not contain '@'"),
         ("!a.sase", QUERY, "!a.sase:1:1: named after its file: a pattern's name must not begin with `!`"),
     ],
 )
-def test_files_of_query_text(tmp_path: Path, name: str, content: str, message: str) -> None:
+def test_mistakes_in_files_of_query_text(tmp_path: Path, name: str, content: str, message: str) -> None:
     (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(PatternError) as caught:
         load_patterns(tmp_path / name)
     assert message in str(caught.value)
     assert caught.value.fix
+
+
+@pytest.mark.parametrize("content", [QUERY, "\ufeff" + QUERY])
+def test_a_file_of_query_text_names_its_pattern(tmp_path: Path, content: str) -> None:
+    (tmp_path / "shop.sase").write_text(content, encoding="utf-8")
+    [pattern] = load_patterns(tmp_path / "shop.sase")
+    assert pattern.name == "shop"
