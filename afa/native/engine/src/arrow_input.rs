@@ -27,6 +27,7 @@ impl Engine {
         while begin < rows.len() {
             let length = (rows.len() - begin).min(CHUNK_ROWS);
             let slice = rows.slice(begin, length);
+            self.flush(feeding);
             let chunk = self.add_chunk(Chunk::arrow(slice.clone(), first_number + begin as u64));
             // A punctuation among the rows must not clean up the chunk before the rows after it are taken.
             self.busy = Some(chunk);

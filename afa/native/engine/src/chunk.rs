@@ -1,4 +1,7 @@
 //! Chunks: events in order of arrival, up to 4,096 at a time, with what every pattern wants to know of each of them.
+//!
+//! Rows of a batch that is told net are numbered anew once all of it is there: by key, and in event order. Then the rows
+//! of a key follow each other, as those of a stream in order do. What came with them stays where it is.
 
 use arrow_buffer::ScalarBuffer;
 
@@ -6,6 +9,7 @@ use crate::arrow_rows::ArrowRows;
 use crate::arrow_text::Texts;
 use crate::event::{Data, IdRef};
 use crate::expression::{EventView, FieldPath};
+use crate::kernel::WORD_ROWS;
 use crate::predicate::{Fields, Predicates, Truths};
 use crate::scan::{Head, PADDING, Padded, Records, Scanner, Span};
 use crate::scanned::ScannedRows;
@@ -50,9 +54,11 @@ enum Ids {
     Arrow(Texts, usize, u64),
 }
 
-/// Events in order of arrival.
+/// Events in order of arrival, or as they were numbered anew.
 #[derive(Debug)]
 pub struct Chunk {
+    /// Where the payload has each row, and the truths; beyond its end a row is at its own number.
+    places: Vec<u16>,
     times: Times,
     ids: Ids,
     /// Empty: no row has one.
@@ -72,6 +78,7 @@ pub struct Chunk {
 impl Chunk {
     fn of(times: Times, ids: Ids, payload: Payload) -> Self {
         Self {
+            places: Vec::new(),
             times,
             ids,
             seqs: Vec::new(),
@@ -146,11 +153,42 @@ impl Chunk {
         }
     }
 
+    /// Where the payload has a row.
+    #[inline]
+    fn place(&self, offset: usize) -> usize {
+        self.places.get(offset).map_or(offset, |place| usize::from(*place))
+    }
+
+    /// Numbers rows anew: from `first` on, those at these offsets follow each other, which are as many rows from there on,
+    /// each once. None of them is stored, or was numbered anew before.
+    #[allow(clippy::cast_possible_truncation)] // places of a chunk have fewer bits
+    pub fn reorder(&mut self, first: usize, order: &[u16]) {
+        let end = first + order.len();
+        if let Times::Arrow(times) = &self.times {
+            self.times = Times::Owned(times.to_vec());
+        }
+        if let Times::Owned(times) = &mut self.times {
+            gather(times, first, order);
+        }
+        if let Ids::Mixed(slots, _) = &mut self.ids {
+            gather(slots, first, order);
+        }
+        gather(&mut self.seqs, first, order);
+        gather(&mut self.revs, first, order);
+        for classes in self.classes.iter_mut().filter(|classes| classes.len() >= end) {
+            gather(classes, first, order);
+        }
+        let known = self.places.len();
+        debug_assert!(known <= first, "rows are numbered anew once");
+        self.places.extend((known..first).map(|place| place as u16));
+        self.places.extend_from_slice(order);
+    }
+
     /// The id of a row.
     #[must_use]
     pub fn id(&self, offset: usize) -> IdRef<'_> {
         match &self.ids {
-            Ids::Numbers(first) => IdRef::Number(first + offset as u64),
+            Ids::Numbers(first) => IdRef::Number(first + self.place(offset) as u64),
             Ids::Mixed(slots, texts) => match slots[offset] {
                 IdSlot::Number(number) => IdRef::Number(number),
                 IdSlot::Text(begin, length) => {
@@ -158,9 +196,12 @@ impl Chunk {
                     IdRef::of(std::str::from_utf8(bytes).unwrap_or_default())
                 }
             },
-            Ids::Arrow(texts, from, first) => texts
-                .get(from + offset)
-                .map_or(IdRef::Number(first + offset as u64), IdRef::of),
+            Ids::Arrow(texts, from, first) => {
+                let place = self.place(offset);
+                texts
+                    .get(from + place)
+                    .map_or(IdRef::Number(first + place as u64), IdRef::of)
+            }
         }
     }
 
@@ -257,8 +298,8 @@ impl Chunk {
     pub fn kind(&self, offset: usize) -> Option<&str> {
         match &self.payload {
             Payload::Gone => None,
-            Payload::Scanned(rows) => rows.kind(offset),
-            Payload::Arrow(rows) => rows.kind(offset),
+            Payload::Scanned(rows) => rows.kind(self.place(offset)),
+            Payload::Arrow(rows) => rows.kind(self.place(offset)),
         }
     }
 
@@ -267,8 +308,8 @@ impl Chunk {
     pub fn data(&self, offset: usize, scanners: &[Scanner]) -> Data {
         match &self.payload {
             Payload::Gone => Data::Map(Vec::new()),
-            Payload::Scanned(rows) => rows.data(offset, &scanners[rows.scanner]),
-            Payload::Arrow(rows) => rows.data(offset),
+            Payload::Scanned(rows) => rows.data(self.place(offset), &scanners[rows.scanner]),
+            Payload::Arrow(rows) => rows.data(self.place(offset)),
         }
     }
 
@@ -323,20 +364,41 @@ impl Chunk {
         }
     }
 
-    /// The truths of a predicate that were computed before.
+    /// The truths of a predicate that were computed before, of rows in order of arrival.
     #[must_use]
     #[inline]
     pub fn truths(&self, predicate: u32) -> &Truths {
         &self.truths[predicate as usize]
     }
 
+    /// Whether a predicate, whose truths were computed before, is true of a row.
+    #[must_use]
+    #[inline]
+    pub fn is_true(&self, predicate: u32, offset: usize) -> bool {
+        self.truths(predicate).get(self.place(offset))
+    }
+
+    /// The rows from the first on that came after `filled` others, with where each of them came.
+    pub(crate) fn arrived_after(&self, filled: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let from = if self.places.is_empty() { filled } else { 0 };
+        let arrived = (from..self.len()).map(|offset| (offset, self.place(offset)));
+        arrived.filter(move |(_, place)| *place >= filled)
+    }
+
     /// The truths of a predicate for 64 rows from an offset on; where they were not computed they are 0.
     #[must_use]
     #[inline]
     pub fn truth_word(&self, predicate: u32, offset: usize) -> u64 {
-        self.truths
-            .get(predicate as usize)
-            .map_or(0, |truths| truths.word(offset))
+        let Some(truths) = self.truths.get(predicate as usize) else {
+            return 0;
+        };
+        if self.places.is_empty() {
+            return truths.word(offset);
+        }
+        let rows = offset..self.len().min(offset + WORD_ROWS);
+        rows.enumerate().fold(0, |word, (bit, offset)| {
+            word | (truths.word(self.place(offset)) & 1) << bit
+        })
     }
 
     /// The class of a row for a pattern that keeps them.
@@ -362,6 +424,14 @@ impl Chunk {
     }
 }
 
+/// Puts values from one on into the order of these offsets; there may be none at all.
+fn gather<T: Copy>(values: &mut [T], first: usize, order: &[u16]) {
+    if !values.is_empty() {
+        let gathered: Vec<T> = order.iter().map(|offset| values[usize::from(*offset)]).collect();
+        values[first..first + order.len()].copy_from_slice(&gathered);
+    }
+}
+
 /// One event of a chunk, as expressions see it.
 #[derive(Clone, Copy)]
 pub struct RowView<'a> {
@@ -379,9 +449,12 @@ impl EventView for RowView<'_> {
     fn field(&self, path: &FieldPath) -> Value {
         match &self.chunk.payload {
             Payload::Gone => Value::Unknown,
-            Payload::Arrow(rows) => rows.field(path, self.offset),
+            Payload::Arrow(rows) => rows.field(path, self.chunk.place(self.offset)),
             Payload::Scanned(rows) => match self.fields.find(path) {
-                Some(field) => rows.value(field, path, self.offset, &self.scanners[rows.scanner]),
+                Some(field) => {
+                    let place = self.chunk.place(self.offset);
+                    rows.value(field, path, place, &self.scanners[rows.scanner])
+                }
                 None => Value::Unknown,
             },
         }

@@ -132,7 +132,7 @@ impl Feeding {
     /// Another batch in the memory of the one before, which has ended.
     pub fn begin(&mut self, net: Net, stops_at_bad: bool) {
         self.segment.clear();
-        self.segment.pending.clear();
+        self.segment.waiting.clear();
         (self.net, self.stops_at_bad) = (net, stops_at_bad);
         (self.flushes, self.first_change) = (0, 0);
         self.fed = Fed::default();
@@ -159,11 +159,12 @@ impl Engine {
         self.order_from(feeding.first_change);
     }
 
-    fn flush(&mut self, feeding: &mut Feeding) {
+    /// Takes everything that waits. What waits is of one chunk: this comes before another one is added.
+    pub(crate) fn flush(&mut self, feeding: &mut Feeding) {
         self.take_segment(&mut feeding.segment, feeding.net, &mut feeding.fed);
-        if !feeding.segment.pending.is_empty() {
+        if !feeding.segment.waiting.is_empty() {
             feeding.flushes += 1;
-            feeding.flushes += usize::from(self.take_pending(&mut feeding.segment));
+            feeding.flushes += usize::from(self.take_waiting(&mut feeding.segment.waiting));
         }
     }
 
@@ -261,7 +262,7 @@ impl Engine {
             if self.rows.chunk(open).has_room() {
                 return open;
             }
-            self.take_segment(&mut feeding.segment, feeding.net, &mut feeding.fed);
+            self.flush(feeding);
             // The next chunk will be filled as the last one was.
             coming = CHUNK_ROWS;
         }

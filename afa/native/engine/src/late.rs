@@ -4,6 +4,7 @@ use crate::configuration::{Code, DEAD, FINAL, SLOW, code_of, start_row, unmarked
 use crate::key::Key;
 use crate::lane::{Lane, Lanes};
 use crate::matcher::{LISTED_RUN, Matcher, expiry, is_closed};
+use crate::merging::MergeScratch;
 use crate::page::PAGE_ENTRIES;
 use crate::pair::Stepping;
 use crate::program::{Program, UNRELEASED};
@@ -18,6 +19,8 @@ pub struct LateScratch {
     lane: Lane,
     /// The lists before and after it.
     pub(crate) pair: (Stepping, Stepping),
+    /// For the late rows of a batch.
+    pub(crate) merge: MergeScratch,
     deltas: Vec<Delta>,
 }
 

@@ -150,7 +150,7 @@ impl Matcher<'_> {
         }
     }
 
-    fn any_gap_free(&self) -> bool {
+    pub(crate) fn any_gap_free(&self) -> bool {
         self.lanes.iter().any(|pattern| self.programs[*pattern].gap_free)
     }
 

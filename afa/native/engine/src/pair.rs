@@ -21,7 +21,7 @@ pub(crate) struct Stepping {
 }
 
 /// An event: its row, time and class.
-type Event = (u32, i64, u32);
+pub(crate) type Event = (u32, i64, u32);
 
 impl Matcher<'_> {
     /// Whether the list that enters a page is so short that it is best stepped whole.
@@ -55,7 +55,7 @@ impl Matcher<'_> {
 }
 
 impl Stepper<'_> {
-    fn enter(&mut self, list: &mut Stepping, lane: &mut Lane) {
+    pub(crate) fn enter(&mut self, list: &mut Stepping, lane: &mut Lane) {
         list.shaped = self.shape_of(lane).map(|_| Shaped::of(self.program, lane));
         if list.shaped.is_none() {
             list.lane.copy(lane);
@@ -64,7 +64,7 @@ impl Stepper<'_> {
 
     /// Steps a list over one event; the answer is whether a word has a final state then.
     #[inline]
-    fn advance(&mut self, list: &mut Stepping, event: Event) -> bool {
+    pub(crate) fn advance(&mut self, list: &mut Stepping, event: Event) -> bool {
         self.advance_shaped(list, event)
             .unwrap_or_else(|| event.2 < UNRELEASED && self.advance_slowly(list, event))
     }
@@ -72,7 +72,7 @@ impl Stepper<'_> {
     /// The same while another list is on its way too: what is learnt for the one may make the shape of the other one
     /// forgotten.
     #[inline]
-    fn advance_beside(&mut self, list: &mut Stepping, other: &mut Stepping, event: Event) -> bool {
+    pub(crate) fn advance_beside(&mut self, list: &mut Stepping, other: &mut Stepping, event: Event) -> bool {
         self.advance_shaped(list, event)
             .unwrap_or_else(|| event.2 < UNRELEASED && self.advance_slowly_beside(list, other, event))
     }
@@ -118,7 +118,7 @@ impl Stepper<'_> {
 }
 
 impl Stepping {
-    fn copy(&mut self, other: &Self) {
+    pub(crate) fn copy(&mut self, other: &Self) {
         self.shaped.clone_from(&other.shaped);
         if self.shaped.is_none() {
             self.lane.copy(&other.lane);
@@ -126,7 +126,7 @@ impl Stepping {
     }
 
     #[inline]
-    fn is(&self, other: &Self) -> bool {
+    pub(crate) fn is(&self, other: &Self) -> bool {
         match (&self.shaped, &other.shaped) {
             (Some(one), Some(other)) => one.shape == other.shape && one.has_starts_of(other),
             (None, None) => self.lane.list() == other.lane.list(),
@@ -141,7 +141,7 @@ impl Stepping {
         }
     }
 
-    fn put_into(&mut self, program: &Program, lane: &mut Lane) {
+    pub(crate) fn put_into(&mut self, program: &Program, lane: &mut Lane) {
         match &mut self.shaped {
             Some(shaped) => shaped.put_into(program, lane),
             None => lane.copy(&self.lane),
@@ -150,10 +150,10 @@ impl Stepping {
 }
 
 /// One pattern on its way over the entries behind a late event.
-struct PairWalk<'a> {
-    stepper: Stepper<'a>,
-    findings: &'a mut Findings,
-    pattern: usize,
+pub(crate) struct PairWalk<'a> {
+    pub(crate) stepper: Stepper<'a>,
+    pub(crate) findings: &'a mut Findings,
+    pub(crate) pattern: usize,
 }
 
 impl PairWalk<'_> {
@@ -184,18 +184,14 @@ impl PairWalk<'_> {
     }
 
     /// Steps both lists over the entries of a page from a slot on; true as soon as they are the same.
-    fn step_pair(&mut self, page: &Page, slot: usize, old: &mut Stepping, new: &mut Stepping) -> bool {
+    pub(crate) fn step_pair(&mut self, page: &Page, slot: usize, old: &mut Stepping, new: &mut Stepping) -> bool {
         let (pattern, rows): (usize, &Rows) = (self.pattern, self.stepper.rows);
         let mut reader = Reader::new(rows);
         for (at, ts) in page.times(rows).iter().enumerate().skip(slot) {
             let row = page.row(at);
             let (chunk, offset) = reader.find(row);
             let event = (row, *ts, chunk.class(pattern, offset));
-            let before = self.stepper.advance_beside(old, new, event);
-            let after = self.stepper.advance_beside(new, old, event);
-            if before || after {
-                self.note_differences(old, new, row);
-            }
+            self.step_both(old, new, event);
             if old.is(new) {
                 return true;
             }
@@ -203,7 +199,17 @@ impl PairWalk<'_> {
         false
     }
 
-    fn note_inserts(&mut self, new: &mut Stepping, row: u32) {
+    /// Steps both lists over one entry.
+    #[inline]
+    pub(crate) fn step_both(&mut self, old: &mut Stepping, new: &mut Stepping, event: Event) {
+        let before = self.stepper.advance_beside(old, new, event);
+        let after = self.stepper.advance_beside(new, old, event);
+        if before || after {
+            self.note_differences(old, new, event.0);
+        }
+    }
+
+    pub(crate) fn note_inserts(&mut self, new: &mut Stepping, row: u32) {
         let program = &*self.stepper.program;
         self.findings.note_list(program, self.pattern, row, &new.list(program));
     }

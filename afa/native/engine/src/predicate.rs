@@ -38,7 +38,7 @@ impl Fields {
     }
 }
 
-/// The truths of one predicate, a bit per row, as far as they were computed.
+/// The truths of one predicate, a bit per row in order of arrival, as far as they were computed.
 #[derive(Clone, Debug, Default)]
 pub struct Truths {
     bits: Vec<u64>,
@@ -155,14 +155,14 @@ impl Predicates {
             _ => false,
         };
         if !done {
-            for offset in truths.filled..chunk.len() {
+            for (offset, place) in chunk.arrived_after(truths.filled) {
                 let row = RowView {
                     chunk,
                     offset,
                     fields,
                     scanners,
                 };
-                truths.set(offset, node.evaluate(Some(&row), &[]).as_truth(), &mut unknown);
+                truths.set(place, node.evaluate(Some(&row), &[]).as_truth(), &mut unknown);
             }
         }
         self.evaluations += (chunk.len() - truths.filled) as u64;

@@ -402,7 +402,7 @@ impl Program {
         if let ClassTable::Dense(table) = &alive.classes {
             let mut index = 0;
             for (bit, predicate) in alive.predicates.iter().enumerate() {
-                index |= usize::from(chunk.truths(*predicate).get(offset)) << bit;
+                index |= usize::from(chunk.is_true(*predicate, offset)) << bit;
             }
             let known = table[index];
             if known > 0 {
@@ -417,7 +417,7 @@ impl Program {
         let alive = &self.alive[number as usize];
         let mut truths = vec![0_u64; alive.predicates.len().div_ceil(64).max(1)];
         for (bit, predicate) in alive.predicates.iter().enumerate() {
-            truths[bit / 64] |= u64::from(chunk.truths(*predicate).get(offset)) << (bit % 64);
+            truths[bit / 64] |= u64::from(chunk.is_true(*predicate, offset)) << (bit % 64);
         }
         if let ClassTable::Sparse(known) = &alive.classes
             && let Some(class) = known.get(&truths)

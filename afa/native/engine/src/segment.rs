@@ -1,6 +1,7 @@
 //! A stretch of events of one chunk, between records that are no inserts: classified together, then taken one by one or
 //! all at once.
 
+use crate::batch::Waiting;
 use crate::domain::{Origin, is_released};
 use crate::engine::Engine;
 use crate::epochs::ClassTable;
@@ -54,8 +55,8 @@ pub(crate) struct Segment {
     pub(crate) span: Option<(i64, i64)>,
     /// The rows of a run with gaps.
     gapped: Vec<u32>,
-    /// Rows that wait for the end of the batch, with their keys.
-    pub(crate) pending: Vec<(u32, u32)>,
+    /// Rows that wait for the end of the batch.
+    pub(crate) waiting: Waiting,
 }
 
 impl Segment {
@@ -111,22 +112,20 @@ impl Engine {
             .span
             .unwrap_or_else(|| self.classify(segment.chunk, segment.first, &segment.keys));
         self.counters.events += count_taken(&segment.keys);
-        let mut place = 0;
-        if net == Net::Batch && self.all_in_time(segment, oldest) {
-            let first = row_number(segment.chunk, segment.first);
-            segment.pending.extend(segment.keys.iter().copied().zip(first..));
-            place = segment.keys.len();
+        if net == Net::Batch {
+            if !self.all_in_time(segment, oldest) {
+                self.leave_out_late(segment, fed);
+            }
+            segment.waiting.add(segment.chunk, segment.first, &segment.keys);
+            return segment.clear();
         }
-        let mut touched = 0;
+        let (mut place, mut touched) = (0, 0);
         while place < segment.keys.len() {
             if place >= touched {
                 touched = place + TOUCHED_ROWS;
                 self.touch_keys(&segment.keys[place..segment.keys.len().min(touched)]);
             }
-            place = match net {
-                Net::Record => self.take_run(segment, place, fed),
-                Net::Batch => self.let_wait(segment, place, fed),
-            };
+            place = self.take_run(segment, place, fed);
         }
         segment.clear();
     }
@@ -184,21 +183,20 @@ impl Engine {
         end
     }
 
-    /// Whether nothing needs a closer look: rows of one origin, none late, each with a key, seen by all.
+    /// Whether nothing needs a closer look: rows of one origin, none late, seen by all.
     fn all_in_time(&self, segment: &Segment, oldest: i64) -> bool {
         let topic = &self.domains[segment.origin.domain].topics[segment.origin.topic];
         let in_time = topic.punctuation.is_none_or(|bound| oldest >= bound) && topic.predicated.is_empty();
-        in_time && segment.origins.is_empty() && !self.has_key_fields && !segment.keys.contains(&NO_KEY)
+        in_time && segment.origins.is_empty() && !self.has_key_fields
     }
 
-    fn let_wait(&mut self, segment: &mut Segment, place: usize, fed: &mut Fed) -> usize {
-        let key = segment.keys[place];
-        if key != NO_KEY && self.is_in_time(segment, place, fed) {
-            segment
-                .pending
-                .push((key, row_number(segment.chunk, segment.first + place)));
+    /// Rows that come too late are not to be taken.
+    fn leave_out_late(&mut self, segment: &mut Segment, fed: &mut Fed) {
+        for place in 0..segment.keys.len() {
+            if segment.keys[place] != NO_KEY && !self.is_in_time(segment, place, fed) {
+                segment.keys[place] = NO_KEY;
+            }
         }
-        place + 1
     }
 
     /// Whether a row comes in time; one that does not is noted, and one that does is counted.
