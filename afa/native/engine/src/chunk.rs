@@ -186,6 +186,7 @@ impl Chunk {
 
     /// The id of a row.
     #[must_use]
+    #[inline]
     pub fn id(&self, offset: usize) -> IdRef<'_> {
         match &self.ids {
             Ids::Numbers(first) => IdRef::Number(first + self.place(offset) as u64),

@@ -427,6 +427,9 @@ fn can_drop_front(spine: &Spine, rows: &Rows, punctuation: i64, reach: usize) ->
     if spine.pages[0].last_ts() >= punctuation {
         return false;
     }
+    if reach == 0 {
+        return true;
+    }
     let entries = spine.pages.iter().skip(1).flat_map(|page| page.entries(0, rows));
     let past = entries.take_while(|(ts, _)| *ts < punctuation);
     past.take(reach).count() == reach

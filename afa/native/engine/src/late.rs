@@ -10,7 +10,7 @@ use crate::pair::Stepping;
 use crate::program::{Program, UNRELEASED};
 use crate::rows::{Rows, parts};
 use crate::spine::Place;
-use crate::stepper::{Entries, Stepper};
+use crate::stepper::{Entries, Nobody, Stepper};
 use crate::walker::{Delta, apply_deltas};
 
 /// Buffers that are kept from one late event to the next.
@@ -85,7 +85,7 @@ impl Matcher<'_> {
             times: &page.times(rows)[from..to],
             classes: page.classes(pattern, (from, to), rows, &mut gathered),
         };
-        stepper.step_over(&mut self.late.lane, &entries, |_, _, _| {});
+        stepper.step_over(&mut self.late.lane, &entries, Nobody);
     }
 
     /// What the new event does to the list in the buffer, and what follows from that.

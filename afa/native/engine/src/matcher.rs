@@ -1,10 +1,8 @@
 //! One key at a time: what events do to its lists.
 
 use crate::chunk::CHUNK_ROWS;
-use crate::configuration::{Word, code_of, start_row};
 use crate::found::Findings;
 use crate::key::Key;
-use crate::lane::Lane;
 use crate::late::LateScratch;
 use crate::linear::LinearScratch;
 use crate::page::{PAGE_ENTRIES, Page};
@@ -12,7 +10,7 @@ use crate::pattern::Window;
 use crate::program::{Program, Shared, UNRELEASED, UNSEEN};
 use crate::rows::{Reader, Rows, Stretch, parts};
 use crate::spine::{Place, WORTHY_RUN};
-use crate::stepper::{Entries, Stepper};
+use crate::stepper::Stepper;
 
 /// The most entries of a run where patterns keep lists.
 pub(crate) const LISTED_RUN: usize = 32;
@@ -62,11 +60,24 @@ impl Matcher<'_> {
             self.append_linear(key, rows, first_record);
         }
         let longest = self.longest_run();
+        let is_alone = self.lanes.len() == 1 && longest == LISTED_RUN;
+        // No page takes more.
+        let most = if is_alone {
+            CHUNK_ROWS
+        } else {
+            longest.max(PAGE_ENTRIES)
+        };
         let mut at = 0;
         while at < rows.len() {
-            let piece = self.next_piece(key, rows, at, longest);
+            let record = first_record.map(|first| first + (rows.row(at) - rows.row(0)));
+            let run = rows.count_run(at, most);
+            if is_alone && run >= WORTHY_RUN {
+                self.append_run(key, rows.row(at), run, record);
+                at += run;
+                continue;
+            }
+            let piece = self.next_piece(key, rows, at, run, longest);
             for lane in 0..self.lanes.len() {
-                let record = first_record.map(|first| first + (rows.row(at) - rows.row(0)));
                 self.append_lane(key, lane, piece, record);
             }
             self.push_piece(key, piece);
@@ -78,9 +89,7 @@ impl Matcher<'_> {
     }
 
     /// The rows from one on that the last page takes, which is a new one if need be.
-    fn next_piece<'a>(&self, key: &mut Key, rows: Stretch<'a>, at: usize, longest: usize) -> Stretch<'a> {
-        // No page takes more.
-        let run = rows.count_run(at, longest.max(PAGE_ENTRIES));
+    fn next_piece<'a>(&self, key: &mut Key, rows: Stretch<'a>, at: usize, run: usize, longest: usize) -> Stretch<'a> {
         let count = key
             .spine
             .ready_page(self.rows, rows.row(at), run, longest, key.lanes.iter());
@@ -226,51 +235,6 @@ impl Matcher<'_> {
             let record = first_record.map(|_| self.findings.record);
             self.step_rows(&mut key.lanes[lane], pattern, Stretch::Run(row, 1), record);
         }
-    }
-
-    /// Steps the list after the last event over rows that follow, no more than a page takes.
-    fn step_rows(&mut self, lane: &mut Lane, pattern: usize, piece: Stretch<'_>, first_record: Option<u32>) {
-        let findings = &mut *self.findings;
-        let mut stepper = Stepper {
-            program: &mut self.programs[pattern],
-            rows: self.rows,
-            max_partial_matches: self.max_partial_matches,
-            refused: 0,
-        };
-        let mut note = |program: &Program, row: u32, word: Word| {
-            findings.record = first_record.map_or(findings.record, |first| first + (row - piece.row(0)));
-            findings.note(program, pattern, false, start_row(word), row, code_of(word));
-        };
-        match piece {
-            Stretch::Run(first, count) => {
-                let (chunk, offset) = parts(first);
-                let chunk = self.rows.chunk(chunk);
-                #[allow(clippy::cast_possible_truncation)] // a run lies in one chunk
-                let row = |at| first + at as u32;
-                let entries = Entries {
-                    row,
-                    times: &chunk.times()[offset..offset + count],
-                    classes: &chunk.classes(pattern)[offset..offset + count],
-                };
-                stepper.step_over(lane, &entries, |program, at, word| note(program, row(at), word));
-            }
-            Stretch::Listed(rows) => {
-                let (mut times, mut classes) = ([0; PAGE_ENTRIES], [0; PAGE_ENTRIES]);
-                let mut reader = Reader::new(self.rows);
-                for (at, row) in rows.iter().enumerate() {
-                    let (chunk, offset) = reader.find(*row);
-                    (times[at], classes[at]) = (chunk.times()[offset], chunk.class(pattern, offset));
-                }
-                let entries = Entries {
-                    row: |at| rows[at],
-                    times: &times[..rows.len()],
-                    classes: &classes[..rows.len()],
-                };
-                stepper.step_over(lane, &entries, |program, at, word| note(program, rows[at], word));
-            }
-        }
-        let refused = stepper.refused;
-        self.findings.refused += refused;
     }
 
     /// The sequence number of the last event that a lane saw before a place (none: the end).

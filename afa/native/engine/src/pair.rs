@@ -11,7 +11,7 @@ use crate::program::{Program, UNRELEASED};
 use crate::rows::{Reader, Rows};
 use crate::shapes::MOST_WORDS;
 use crate::spine::Place;
-use crate::stepper::{Entries, Shaped, Stepper};
+use crate::stepper::{Entries, Nobody, Shaped, Stepper};
 
 /// A list on its way: with its shape if it has one, else as it stands in the lane.
 #[derive(Debug, Default)]
@@ -110,7 +110,7 @@ impl Stepper<'_> {
             times: &[ts],
             classes: &[class],
         };
-        self.step_over(&mut list.lane, &event, |_, _, _| {});
+        self.step_over(&mut list.lane, &event, Nobody);
         let is_shaped = self.shape_of(&mut list.lane).is_some();
         list.shaped = is_shaped.then(|| Shaped::of(self.program, &list.lane));
         list.lane.list().iter().any(|word| code_of(*word) & FINAL != 0)

@@ -110,6 +110,27 @@ impl Move {
     }
 }
 
+/// Which word of a shape has a final state, and in which configuration, if that is only one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ending {
+    place: u32,
+    configuration: u32,
+}
+
+impl Ending {
+    const SEVERAL: Self = Self {
+        place: u32::MAX,
+        configuration: 0,
+    };
+
+    /// The word's place and the configuration, if there is only one of each.
+    #[inline]
+    pub(crate) fn only(self) -> Option<(usize, u32)> {
+        let place = self.place as usize;
+        (place < MOST_WORDS).then_some((place, self.configuration))
+    }
+}
+
 /// The moves of all shapes.
 #[derive(Clone, Copy)]
 pub(crate) struct Moves<'a> {
@@ -135,6 +156,8 @@ pub(crate) struct Shapes {
     numbers: HashMap<[Code; MOST_WORDS], u32, FixedState>,
     /// The codes of each; what is `DEAD` lies behind the end.
     codes: Vec<[Code; MOST_WORDS]>,
+    /// What of each is final, if a move leads there.
+    endings: Vec<Ending>,
     /// By shape and class.
     moves: Vec<Move>,
     /// There is room for as many classes as this power of two.
@@ -175,6 +198,12 @@ impl Shapes {
         &self.codes[(shape - self.first) as usize]
     }
 
+    /// What of a shape is final; a move must lead there.
+    #[inline]
+    pub(crate) fn ending(&self, shape: u32) -> Ending {
+        self.endings[(shape - self.first) as usize]
+    }
+
     /// Whether a number still stands for a shape.
     #[inline]
     pub(crate) fn has(&self, shape: u32) -> bool {
@@ -209,6 +238,7 @@ impl Shapes {
         self.first = self.first.saturating_add(number_of(self.codes.len()));
         self.numbers.clear();
         self.codes.clear();
+        self.endings.clear();
         self.moves = Vec::new();
         (self.class_bits, self.uses) = (0, 0);
     }
@@ -224,6 +254,7 @@ impl Shapes {
         let number = self.first.saturating_add(number_of(self.codes.len()));
         self.are_worthless |= number >= NO_SHAPE - 1;
         self.codes.push(codes);
+        self.endings.push(Ending::SEVERAL);
         self.numbers.insert(codes, number);
         self.moves.resize(self.codes.len() << self.class_bits, Move::UNKNOWN);
         number
@@ -299,8 +330,27 @@ impl Program {
         }
         let is_final = next.iter().any(|code| code & FINAL != 0);
         let next = std::array::from_fn(|place| next[place]);
-        let next = self.shapes.number(next);
-        Move::of(next - self.shapes.first, kept, started != DEAD, is_final)
+        let ending = if is_final {
+            self.ending_of(&next)
+        } else {
+            Ending::SEVERAL
+        };
+        let next = self.shapes.number(next) - self.shapes.first;
+        self.shapes.endings[next as usize] = ending;
+        Move::of(next, kept, started != DEAD, is_final)
+    }
+
+    /// What is final of these codes.
+    fn ending_of(&self, codes: &[Code; MOST_WORDS]) -> Ending {
+        let marked = (0..).zip(codes).filter(|(_, code)| **code & FINAL != 0);
+        let mut endings = marked.flat_map(|(place, code)| {
+            let members = self.final_members(*code);
+            members.map(move |configuration| Ending { place, configuration })
+        });
+        match (endings.next(), endings.next()) {
+            (Some(only), None) => only,
+            _ => Ending::SEVERAL,
+        }
     }
 }
 

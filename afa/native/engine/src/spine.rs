@@ -81,9 +81,12 @@ impl Pages {
         self.older.iter().chain(&self.last)
     }
 
-    /// Adds one at the end.
-    pub fn push_back(&mut self, page: Page) {
-        self.older.extend(self.last.replace(page));
+    /// Adds one at the end, which is answered.
+    pub fn push_back(&mut self, page: Page) -> &mut Page {
+        if let Some(last) = self.last.take() {
+            self.older.push_back(last);
+        }
+        self.last.insert(page)
     }
 
     /// Takes the first one out.
@@ -168,6 +171,19 @@ impl Spine {
         }
         self.pages.push_back(page);
         run.min(if longest_run == 0 { PAGE_ENTRIES } else { longest_run })
+    }
+
+    /// Lets the last page take what it may of rows from one on, which have these times, if it is a run that goes on with
+    /// them and has not the most entries yet; the answer is how many.
+    pub(crate) fn extend_last(&mut self, first: u32, times: &[i64], longest_run: usize) -> usize {
+        match self.pages.back_mut() {
+            Some(last) if last.len() < longest_run && last.continues_with(first) => {
+                let count = times.len().min(longest_run - last.len());
+                last.extend_run(first, count, times[count - 1]);
+                count
+            }
+            _ => 0,
+        }
     }
 
     /// How many entries there are.

@@ -19,6 +19,37 @@ pub(crate) struct Entries<'a, R: Fn(usize) -> u32> {
 /// Start events go round in this many places: more than a list with a shape has words, and one that begins.
 const RING: usize = 16;
 
+/// Who looks on while a list is stepped.
+pub(crate) trait Witness {
+    /// A word has a final state after the entry of this number.
+    fn note(&mut self, program: &Program, at: usize, word: Word);
+
+    /// The same of the only word that has one, and in its only final configuration.
+    fn note_only(&mut self, program: &Program, at: usize, word: Word, configuration: u32);
+
+    /// The next entry before which the list is to be kept.
+    #[inline]
+    fn next_page(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Begins the page of that entry; the answer is where the list goes.
+    fn begin_page(&mut self) -> Option<&mut Lane> {
+        None
+    }
+}
+
+/// Only the list counts.
+pub(crate) struct Nobody;
+
+impl Witness for Nobody {
+    #[inline]
+    fn note(&mut self, _: &Program, _: usize, _: Word) {}
+
+    #[inline]
+    fn note_only(&mut self, _: &Program, _: usize, _: Word, _: u32) {}
+}
+
 /// A pattern that steps its lists.
 pub(crate) struct Stepper<'a> {
     pub(crate) program: &'a mut Program,
@@ -33,7 +64,18 @@ pub(crate) struct Stepper<'a> {
 pub(crate) struct Shaped {
     pub(crate) shape: u32,
     pub(crate) expires: i64,
-    starts: [u32; RING],
+    starts: Starts,
+    head: usize,
+    length: usize,
+}
+
+type Starts = [u32; RING];
+
+/// A list that has a shape, without its start events: apart from them, so that a loop has it in registers.
+#[derive(Clone, Copy)]
+struct Cursor {
+    shape: u32,
+    expires: i64,
     head: usize,
     length: usize,
 }
@@ -51,24 +93,29 @@ impl<'a> Stepper<'a> {
 }
 
 impl Stepper<'_> {
-    /// Steps the list of a lane over entries. `note` hears of every word with a final state, with the number of the
+    /// Steps the list of a lane over entries. The witness hears of every word with a final state, with the number of the
     /// entry that led there.
     #[inline]
     pub(crate) fn step_over<R: Fn(usize) -> u32>(
         &mut self,
         lane: &mut Lane,
         entries: &Entries<'_, R>,
-        mut note: impl FnMut(&Program, usize, Word),
+        mut witness: impl Witness,
     ) {
         let mut at = 0;
         loop {
             let shape = self.shape_of(lane);
             if shape.is_some() {
-                at = self.step_shaped(lane, entries, at, &mut note);
+                at = self.step_shaped(lane, entries, at, &mut witness);
             }
             let (Some(ts), Some(class)) = (entries.times.get(at), entries.classes.get(at)) else {
                 return;
             };
+            if at == witness.next_page()
+                && let Some(entering) = witness.begin_page()
+            {
+                entering.copy(lane);
+            }
             if *class >= UNRELEASED {
                 at += 1;
                 continue;
@@ -78,7 +125,7 @@ impl Stepper<'_> {
             }
             let is_known = shape.is_some() && *ts < i64::MAX && self.learn(lane, *class, (entries.row)(at));
             if !is_known {
-                self.step_any(lane, entries, at, &mut note);
+                self.step_any(lane, entries, at, &mut witness);
                 at += 1;
             }
         }
@@ -134,26 +181,34 @@ impl Stepper<'_> {
         lane: &mut Lane,
         entries: &Entries<'_, R>,
         from: usize,
-        note: &mut impl FnMut(&Program, usize, Word),
+        witness: &mut impl Witness,
     ) -> usize {
         let program = &*self.program;
         let (span, moves) = (program.window.span(), program.shapes.moves());
-        let mut list = Shaped::of(program, lane);
-        let mut at = from;
+        let (mut cursor, mut starts) = Shaped::of(program, lane).apart();
         let end = entries.times.len().min(entries.classes.len());
         let (times, classes) = (&entries.times[..end], &entries.classes[..end]);
-        while at < end {
-            let (ts, found) = (times[at], moves.find(list.shape, classes[at]));
-            if ts >= list.expires || found.is_stuck() {
-                break;
+        let mut at = from;
+        'pages: while at < end {
+            if at == witness.next_page()
+                && let Some(entering) = witness.begin_page()
+            {
+                cursor.put_into(&starts, program, entering);
             }
-            list.follow(found, (entries.row)(at), ts.saturating_add(span));
-            if found.is_final() {
-                list.note_finals(program, at, note);
+            let page_end = end.min(witness.next_page());
+            while at < page_end {
+                let (ts, found) = (times[at], moves.find(cursor.shape, classes[at]));
+                if ts >= cursor.expires || found.is_stuck() {
+                    break 'pages;
+                }
+                cursor.follow(&mut starts, found, (entries.row)(at), ts.saturating_add(span));
+                if found.is_final() {
+                    cursor.note_finals(&starts, program, at, witness);
+                }
+                at += 1;
             }
-            at += 1;
         }
-        list.put_into(program, lane);
+        cursor.put_into(&starts, program, lane);
         self.program.shapes.note_uses(at - from);
         at
     }
@@ -163,7 +218,7 @@ impl Stepper<'_> {
         lane: &mut Lane,
         entries: &Entries<'_, R>,
         at: usize,
-        note: &mut impl FnMut(&Program, usize, Word),
+        witness: &mut impl Witness,
     ) {
         let (row, ts, class) = ((entries.row)(at), entries.times[at], entries.classes[at]);
         let (program, rows) = (&mut *self.program, self.rows);
@@ -183,7 +238,7 @@ impl Stepper<'_> {
         }
         if seen & FINAL != 0 {
             let finals = list.iter().filter(|word| code_of(**word) & FINAL != 0);
-            finals.for_each(|word| note(program, at, *word));
+            finals.for_each(|word| witness.note(program, at, *word));
         }
         if list.len().saturating_mul(program.sets.largest()) >= self.max_partial_matches {
             self.refused += keep_to(&program.sets, list, self.max_partial_matches);
@@ -212,69 +267,100 @@ impl Shaped {
     /// Follows a move at a row; a window that begins now closes then.
     #[inline]
     pub(crate) fn follow(&mut self, found: Move, row: u32, closes: i64) {
-        if found.is_scattered() {
-            self.scatter(found.kept);
-        } else {
-            self.head += usize::from(found.front);
-        }
-        self.length = found.count();
-        if found.is_fresh() {
-            self.expires = closes;
-        }
-        *self.start(self.length) = row;
-        self.length += usize::from(found.begins());
-        self.shape = found.next;
+        let mut cursor = self.cursor();
+        cursor.follow(&mut self.starts, found, row, closes);
+        (self.shape, self.expires) = (cursor.shape, cursor.expires);
+        (self.head, self.length) = (cursor.head, cursor.length);
     }
 
     /// Whether two lists of one shape have the same start events.
     #[inline]
     pub(crate) fn has_starts_of(&self, other: &Self) -> bool {
-        let start = |list: &Self, place: usize| list.starts[(list.head + place) % RING];
-        (0..self.length).all(|place| start(self, place) == start(other, place))
+        let (one, another) = (self.cursor(), other.cursor());
+        (0..self.length).all(|place| self.starts[one.place(place)] == other.starts[another.place(place)])
     }
 
     /// The list as it is.
     pub(crate) fn list(&mut self, program: &Program) -> List {
-        let codes = program.shapes.codes(program.shapes.first() + self.shape);
+        let (cursor, codes) = (self.cursor(), program.shapes.codes(program.shapes.first() + self.shape));
         (0..self.length)
-            .map(|place| word(*self.start(place), codes[place]))
+            .map(|place| word(self.starts[cursor.place(place)], codes[place]))
             .collect()
-    }
-
-    #[inline]
-    fn start(&mut self, place: usize) -> &mut u32 {
-        &mut self.starts[(self.head + place) % RING]
-    }
-
-    /// Keeps some words, not all of which are neighbours.
-    fn scatter(&mut self, kept: u16) {
-        let mut to = 0;
-        for from in 0..self.length {
-            *self.start(to) = *self.start(from);
-            to += usize::from(kept >> from & 1);
-        }
-    }
-
-    #[inline(never)] // seldom called, and the loop needs the registers
-    fn note_finals(&mut self, program: &Program, at: usize, note: &mut impl FnMut(&Program, usize, Word)) {
-        let codes = program.shapes.codes(program.shapes.first() + self.shape);
-        for (place, code) in codes.iter().enumerate().take(self.length) {
-            if code & FINAL != 0 {
-                note(program, at, word(*self.start(place), *code));
-            }
-        }
     }
 
     /// Writes the list back.
     #[inline]
     pub(crate) fn put_into(&mut self, program: &Program, lane: &mut Lane) {
-        let shape = program.shapes.first() + self.shape;
-        let (codes, length) = (program.shapes.codes(shape), self.length);
-        let list = lane.edit();
-        let mut words = [0; MOST_WORDS];
-        for place in 0..length.min(MOST_WORDS) {
-            words[place] = word(*self.start(place), codes[place]);
+        self.cursor().put_into(&self.starts, program, lane);
+    }
+
+    #[inline]
+    fn cursor(&self) -> Cursor {
+        Cursor {
+            shape: self.shape,
+            expires: self.expires,
+            head: self.head,
+            length: self.length,
         }
+    }
+
+    #[inline]
+    fn apart(self) -> (Cursor, Starts) {
+        (self.cursor(), self.starts)
+    }
+}
+
+impl Cursor {
+    #[inline]
+    fn place(self, place: usize) -> usize {
+        (self.head + place) % RING
+    }
+
+    #[inline]
+    fn follow(&mut self, starts: &mut Starts, found: Move, row: u32, closes: i64) {
+        if found.is_scattered() {
+            self.scatter(starts, found.kept);
+        } else {
+            self.head += usize::from(found.front);
+        }
+        let kept = found.count();
+        self.expires = if found.is_fresh() { closes } else { self.expires };
+        starts[self.place(kept)] = row;
+        self.length = kept + usize::from(found.begins());
+        self.shape = found.next;
+    }
+
+    /// Keeps some words, not all of which are neighbours.
+    fn scatter(self, starts: &mut Starts, kept: u16) {
+        let mut to = 0;
+        for from in 0..self.length {
+            starts[self.place(to)] = starts[self.place(from)];
+            to += usize::from(kept >> from & 1);
+        }
+    }
+
+    #[inline(never)] // seldom called, and the loop needs the registers
+    fn note_finals(self, starts: &Starts, program: &Program, at: usize, witness: &mut impl Witness) {
+        let shape = program.shapes.first() + self.shape;
+        let (codes, ending) = (program.shapes.codes(shape), program.shapes.ending(shape));
+        let word_at = |place: usize| word(starts[self.place(place)], codes[place]);
+        if let Some((place, configuration)) = ending.only() {
+            return witness.note_only(program, at, word_at(place), configuration);
+        }
+        for place in (0..self.length).filter(|place| codes[*place] & FINAL != 0) {
+            witness.note(program, at, word_at(place));
+        }
+    }
+
+    #[inline]
+    fn put_into(self, starts: &Starts, program: &Program, lane: &mut Lane) {
+        let shape = program.shapes.first() + self.shape;
+        let (codes, length) = (program.shapes.codes(shape), self.length.min(MOST_WORDS));
+        let mut words = [0; MOST_WORDS];
+        for place in 0..length {
+            words[place] = word(starts[self.place(place)], codes[place]);
+        }
+        let list = lane.edit();
         list.clear();
         list.extend_from_slice(&words[..length]);
         (lane.shape, lane.expires) = (shape, self.expires);

@@ -122,6 +122,20 @@ struct Edge {
     id: IdSlot,
 }
 
+/// Where a change of a key stands among its others: record, retractions before inserts, start, end.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Order(u64, i64, i64);
+
+impl Order {
+    const LEAST: Self = Self(0, i64::MIN, i64::MIN);
+
+    #[inline]
+    fn of(found: &Found, first: Edge, last: Edge) -> Self {
+        let kind = u64::from(found.record) << 1 | u64::from(!found.retracts);
+        Self(kind, first.ts, last.ts)
+    }
+}
+
 /// A match that is held back until it is final.
 #[derive(Clone, Debug)]
 pub struct Held {
@@ -165,6 +179,7 @@ impl Engine {
         self.ready_manners();
         self.table.rows.reserve(told.len());
         let (mut first, mut last) = (self.edge(told[0].start), self.edge(told[0].end));
+        let (mut before, mut is_sorted) = (Order::LEAST, true);
         for found in &told {
             // Matches of several patterns often have the same events.
             if found.start != first.row {
@@ -174,16 +189,16 @@ impl Engine {
                 last = self.edge(found.end);
             }
             self.tell_one(key, (name, partition), found, first, last);
+            let order = Order::of(found, first, last);
+            (is_sorted, before) = (is_sorted & (before <= order), order);
             if self.telling.manners[found.pattern].holds {
                 self.hold(key, found);
             }
         }
         self.findings.list = told;
         self.findings.list.clear();
-        let order = |row: &ChangeRow| (row.record, row.kind, row.start, row.end);
-        let rows = &mut self.table.rows[from..];
-        if !rows.is_sorted_by_key(order) {
-            rows.sort_by_key(order);
+        if !is_sorted {
+            self.table.rows[from..].sort_by_key(|row| (row.record, row.kind, row.start, row.end));
         }
     }
 
@@ -203,6 +218,7 @@ impl Engine {
         }
     }
 
+    #[inline]
     fn edge(&mut self, row: u32) -> Edge {
         let (chunk, offset) = parts(row);
         let chunk = self.rows.chunk(chunk);
