@@ -35,7 +35,7 @@ impl Engine {
 
     /// Takes rows of one key, in order of arrival; true if one by one.
     fn take_together(&mut self, number: usize, rows: &mut Vec<u32>) -> bool {
-        if self.must_look_closer || self.keys[number].as_ref().is_some_and(|key| !key.tombs.is_empty()) {
+        if self.must_look_closer || self.keys[number].as_ref().is_some_and(|key| key.has_tombs()) {
             for row in rows.iter() {
                 self.insert(number, *row);
             }
@@ -131,7 +131,7 @@ impl Engine {
                 ..Plan::default()
             };
             if !plan.inserts.is_empty() || plan.relinks {
-                self.matcher(key.domain).apply(key, &plan);
+                self.matcher(key.domain()).apply(key, &plan);
             }
             rows.splice(..late, rest);
         }
