@@ -67,7 +67,7 @@ impl Engine {
     /// Takes rows of one key that follow each other in event order; true if some were taken one by one.
     fn take_together(&mut self, number: usize, first: u32, count: usize) -> bool {
         let rows = Stretch::Run(first, count);
-        if self.must_look_closer || self.keys[number].as_ref().is_some_and(|key| !key.tombs.is_empty()) {
+        if self.must_look_closer || self.keys[number].as_ref().is_some_and(|key| key.has_tombs()) {
             for row in rows.rows() {
                 self.insert(number, row);
             }
@@ -93,7 +93,7 @@ impl Engine {
             Some(last) => self.count_until(rows, last),
             None => 0,
         };
-        if late > 0 && !self.matcher(key.domain).merge_in(key, rows.part(0, late)) {
+        if late > 0 && !self.matcher(key.domain()).merge_in(key, rows.part(0, late)) {
             again = self.insert_late_ones(key, rows.part(0, late));
         }
         if late < rows.len() {
@@ -130,7 +130,7 @@ impl Engine {
             ..Plan::default()
         };
         if !plan.inserts.is_empty() || plan.relinks {
-            self.matcher(key.domain).apply(key, &plan);
+            self.matcher(key.domain()).apply(key, &plan);
         }
         if !rest.is_empty() {
             self.append_rows(key, Stretch::Listed(&rest), None);

@@ -213,7 +213,7 @@ impl Engine {
     /// Cleanse and AFA+O: lets patterns see what the punctuation releases.
     fn release_all(&mut self, domain: usize) {
         for number in 0..self.keys.len() {
-            let waits = |key: &Key| key.domain == domain && !key.spine.is_empty();
+            let waits = |key: &Key| key.domain() == domain && !key.spine.is_empty();
             if !self.keys[number].as_ref().is_some_and(|key| waits(key)) {
                 continue;
             }
@@ -243,7 +243,7 @@ impl Engine {
         let mut rows = std::collections::HashMap::default();
         for row in key.spine.pages.iter().flat_map(Page::rows) {
             if self.rows.class(pattern, row) == UNRELEASED {
-                let class = self.class_now(pattern, row, key.domain);
+                let class = self.class_now(pattern, row, key.domain());
                 if class != UNRELEASED {
                     rows.insert(row, (UNRELEASED, class));
                 }
@@ -257,7 +257,7 @@ impl Engine {
             self.rows.set_class(pattern, *row, *class);
         }
         plan.reclassed = Some((pattern, rows));
-        self.matcher(key.domain).apply(key, &plan);
+        self.matcher(key.domain()).apply(key, &plan);
     }
 
     /// The class of a seen row for a pattern that keeps lists, as the punctuation lets it see it.
@@ -305,13 +305,13 @@ impl Engine {
             let Some(mut key) = self.keys[number].take() else {
                 continue;
             };
-            if let Some(punctuation) = self.domains[key.domain].effective {
+            if let Some(punctuation) = self.domains[key.domain()].effective {
                 self.clean_key(&mut key, punctuation);
             }
             if key.is_idle() {
                 self.numbers.remove(&key.name);
                 self.free_keys.push(number);
-                self.domains[key.domain].queue.retain(|queued| *queued != number);
+                self.domains[key.domain()].queue.retain(|queued| *queued != number);
             } else {
                 self.keys[number] = Some(key);
             }
@@ -340,7 +340,9 @@ impl Engine {
 
     /// Lets the first page go: the lists that enter the next one are what remains of it.
     pub(crate) fn drop_front(&mut self, key: &mut Key) {
-        key.carried.clear();
+        if let Some(rare) = &mut key.rare {
+            rare.carried.clear();
+        }
         let Some(page) = key.spine.pages.pop_front() else {
             return;
         };
@@ -353,12 +355,14 @@ impl Engine {
         if !key.spine.is_empty() {
             let mut carried = Vec::new();
             for pattern in self.linear.clone() {
-                let list = self.matcher(key.domain).linear_list(key, pattern, None);
+                let list = self.matcher(key.domain()).linear_list(key, pattern, None);
                 if !list.is_empty() {
                     carried.push((pattern, list));
                 }
             }
-            key.carried = carried;
+            if !carried.is_empty() || key.rare.is_some() {
+                key.rare_mut().carried = carried;
+            }
             while let Some(page) = key.spine.pages.pop_front() {
                 self.note_cover(key, &page);
                 page.release(&mut self.rows);
@@ -372,11 +376,14 @@ impl Engine {
 
     /// Drops partial matches from before the first stored event that no later one can take up.
     fn expire_carried(&self, key: &mut Key, punctuation: i64) {
-        for (pattern, list) in &mut key.carried {
+        let Some(rare) = &mut key.rare else {
+            return;
+        };
+        for (pattern, list) in &mut rare.carried {
             let program = &self.programs[*pattern];
             list.retain(|word| expiry(program, &self.rows, start_row(*word)) > punctuation);
         }
-        key.carried.retain(|(_, list)| !list.is_empty());
+        rare.carried.retain(|(_, list)| !list.is_empty());
     }
 
     /// For AFA+O: what a page that goes leaves behind.
@@ -396,9 +403,12 @@ impl Engine {
     }
 
     fn clean_tombs(&mut self, key: &mut Key, punctuation: i64) {
+        if key.rare.is_none() {
+            return;
+        }
         let gap_free = |lane: &usize| self.programs[self.lanes[*lane]].gap_free;
         let lanes: Vec<usize> = (0..self.lanes.len()).filter(gap_free).collect();
-        while let Some(entry) = key.tombs.first_entry() {
+        while let Some(entry) = key.rare_mut().tombs.first_entry() {
             if entry.key().0 >= punctuation {
                 break;
             }
@@ -407,7 +417,7 @@ impl Engine {
                 key.cover_mut(*lane).hidden_seqs.extend(tomb.seqs.iter().copied());
             }
         }
-        for cover in &mut key.covers {
+        for cover in &mut key.rare_mut().covers {
             // A number at or before the cover's can be in no gap any more.
             if let Some(seq) = cover.seq {
                 cover.hidden_seqs = cover.hidden_seqs.split_off(&seq);

@@ -242,7 +242,7 @@ impl Engine {
     pub(crate) fn put_key(&mut self, number: usize, mut key: Box<Key>) {
         if !key.queued {
             key.queued = true;
-            self.domains[key.domain].queue.push_back(number);
+            self.domains[key.domain()].queue.push_back(number);
         }
         self.keys[number] = Some(key);
     }
@@ -253,7 +253,7 @@ impl Engine {
         let was_degraded = key.degraded;
         let before = live(&key);
         if let Stretch::Run(row, 1) = rows {
-            self.matcher(key.domain).append_one(&mut key, row, first_record);
+            self.matcher(key.domain()).append_one(&mut key, row, first_record);
         } else {
             self.append_rows(&mut key, rows, first_record);
         }
@@ -289,7 +289,7 @@ impl Engine {
         };
         if let Some(place) = known {
             self.revise(&mut key, place, row);
-        } else if key.tombs.is_empty() || self.outranks_tomb(&mut key, row) {
+        } else if !key.has_tombs() || self.outranks_tomb(&mut key, row) {
             let place = if is_alone {
                 place
             } else {
@@ -306,7 +306,7 @@ impl Engine {
     fn place(&mut self, key: &mut Key, row: u32, place: Option<Place>) {
         let gap_free = self.any_gap_free();
         let hides = gap_free && self.hides(row);
-        let mut matcher = self.matcher(key.domain);
+        let mut matcher = self.matcher(key.domain());
         match place {
             None if !hides => matcher.append_one(key, row, None),
             Some(place) if !gap_free => matcher.insert_late(key, row, place),
@@ -336,7 +336,8 @@ impl Engine {
     /// Whether an insert wins against the retraction of its identity, if there is one, which is then forgotten.
     fn outranks_tomb(&mut self, key: &mut Key, row: u32) -> bool {
         let identity = (self.rows.ts(row), self.rows.id(row).owned());
-        let Some(tomb) = key.tombs.get_mut(&identity) else {
+        let tombs = &mut key.rare_mut().tombs;
+        let Some(tomb) = tombs.get_mut(&identity) else {
             return true;
         };
         if self.rows.rev(row) <= tomb.rev {
@@ -344,7 +345,7 @@ impl Engine {
             self.relink(key);
             return false;
         }
-        for seq in key.tombs.remove(&identity).map(|tomb| tomb.seqs).unwrap_or_default() {
+        for seq in tombs.remove(&identity).map(|tomb| tomb.seqs).unwrap_or_default() {
             self.rows.remember_seq(row, Some(seq));
         }
         if self.any_gap_free() {
@@ -361,7 +362,7 @@ impl Engine {
                 relinks: true,
                 ..Plan::default()
             };
-            self.matcher(key.domain).apply(key, &plan);
+            self.matcher(key.domain()).apply(key, &plan);
         }
     }
 
@@ -383,7 +384,7 @@ impl Engine {
             relinks: self.hides(old) || self.hides(row),
             ..Plan::default()
         };
-        self.matcher(key.domain).apply(key, &plan);
+        self.matcher(key.domain()).apply(key, &plan);
         self.findings.net(0);
     }
 
@@ -396,7 +397,7 @@ impl Engine {
         if let Some(place) = key.find(&self.rows, retraction.ts, retraction.id) {
             self.take_out(&mut key, place, retraction, identity);
         } else {
-            let tomb = key.tombs.entry(identity).or_insert_with(|| Tomb {
+            let tomb = key.rare_mut().tombs.entry(identity).or_insert_with(|| Tomb {
                 rev: retraction.rev,
                 seqs: Vec::new(),
             });
@@ -419,13 +420,13 @@ impl Engine {
             seqs: self.rows.seqs(row),
         };
         tomb.remember_seq(retraction.seq);
-        key.tombs.insert(identity, tomb);
+        key.rare_mut().tombs.insert(identity, tomb);
         let plan = Plan {
             removals: vec![row],
             relinks: self.any_gap_free(),
             ..Plan::default()
         };
-        self.matcher(key.domain).apply(key, &plan);
+        self.matcher(key.domain()).apply(key, &plan);
     }
 }
 

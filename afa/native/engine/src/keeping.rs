@@ -104,10 +104,12 @@ impl Engine {
             self.findings.refused = 0;
             key.degraded = true;
         }
+        // Of a single page nothing can go.
         let pages = key.spine.pages.len();
-        if pages < key.next_measure {
+        let next_measure = key.spine.pages.next_measure();
+        if pages < 2 || pages < next_measure {
             // After a cleaning there may be few pages again, and long lists in them.
-            key.next_measure = key.next_measure.min(pages + growth(pages));
+            key.spine.pages.measure_at(next_measure.min(pages + growth(pages)));
             return;
         }
         let limits = self.limits;
@@ -129,7 +131,9 @@ impl Engine {
         // Further pages will be as large as these.
         let average = self.bytes_of(key) / pages.max(1) + 1;
         let bytes = limits.max_bytes_per_key.saturating_sub(average * pages) / average;
-        key.next_measure = pages + growth(pages).min(events).min(bytes).max(1);
+        key.spine
+            .pages
+            .measure_at(pages + growth(pages).min(events).min(bytes).max(1));
     }
 
     /// Lets the oldest pages go as long as events and bytes are too many; the answer is how many events went.
@@ -185,7 +189,7 @@ impl Engine {
             let stretch = (STRETCH / largest.max().unwrap_or(1)).max(1);
             let end = rows.len().min(at + stretch);
             let record = first_record.map(|first| first + (rows.row(at) - rows.row(0)));
-            self.matcher(key.domain).append(key, rows.part(at, end), record);
+            self.matcher(key.domain()).append(key, rows.part(at, end), record);
             if end < rows.len() {
                 self.sweep_if_grown(key);
             }

@@ -163,7 +163,7 @@ impl Matcher<'_> {
             is_in_order = self.find_words(&mut scratch, past, first_record);
         }
         *self.scratch = scratch;
-        if !key.carried.is_empty() {
+        if !key.rare().carried.is_empty() {
             self.step_carried(key, rows, first_record);
             is_in_order = false;
         }
@@ -431,7 +431,7 @@ impl Matcher<'_> {
             // They do not reach the end, but a late event may still come right behind them.
             return;
         }
-        for (pattern, carried) in &key.carried {
+        for (pattern, carried) in &key.rare().carried {
             let mut list = carried.clone();
             for (place, row) in stored.iter().copied().chain(rows.rows()).enumerate() {
                 if list.is_empty() {

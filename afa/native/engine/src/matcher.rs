@@ -249,7 +249,7 @@ impl Matcher<'_> {
                 return self.rows.seq(row);
             }
         }
-        key.covers.get(lane).and_then(|cover| cover.seq)
+        key.rare().covers.get(lane).and_then(|cover| cover.seq)
     }
 
     /// AFA+O: whether a computation may come from the event with the sequence number `before` to this one.
@@ -269,10 +269,10 @@ impl Matcher<'_> {
         let pattern = self.lanes[lane];
         let between = |seq: &i64| before < *seq && *seq < here;
         let mut gone = std::collections::BTreeSet::new();
-        if let Some(cover) = key.covers.get(lane) {
+        if let Some(cover) = key.rare().covers.get(lane) {
             gone.extend(cover.hidden_seqs.iter().copied().filter(between));
         }
-        for tomb in key.tombs.values() {
+        for tomb in key.rare().tombs.values() {
             gone.extend(tomb.seqs.iter().copied().filter(between));
         }
         if self.programs[pattern].key_field.is_some() {

@@ -11,6 +11,9 @@ pub const PAGE_ENTRIES: usize = 16;
 struct Entries {
     times: [i64; PAGE_ENTRIES],
     rows: [u32; PAGE_ENTRIES],
+    /// Per lane, a bit per entry: AFA+O lets computations come from the entry before. Only where a pattern asks, and
+    /// never in runs.
+    links: Vec<u16>,
 }
 
 /// A stretch of entries: a *run* of rows that follow each other in one chunk, as events in order do, or a list of rows.
@@ -24,10 +27,10 @@ pub struct Page {
     listed: Option<Box<Entries>>,
     /// Per lane, the list of partial matches before the first entry.
     pub entering: Lanes,
-    /// Per lane, a bit per entry: AFA+O lets computations come from the entry before. Only where a pattern asks, and
-    /// never in runs.
-    links: Vec<u16>,
 }
+
+/// So many entries has what stands where there is no page.
+const NO_PAGE: u32 = u32::MAX;
 
 impl Page {
     /// A run without entries.
@@ -39,8 +42,23 @@ impl Page {
             last_ts: i64::MIN,
             listed: None,
             entering,
-            links: Vec::new(),
         }
+    }
+
+    /// What stands where there is no page.
+    #[must_use]
+    pub fn none() -> Self {
+        Self {
+            length: NO_PAGE,
+            ..Self::new(Lanes::new())
+        }
+    }
+
+    /// Whether it only stands where there is no page.
+    #[must_use]
+    #[inline]
+    pub fn is_none(&self) -> bool {
+        self.length == NO_PAGE
     }
 
     /// How many entries it has.
@@ -242,23 +260,27 @@ impl Page {
     /// An empty list in the place of whatever it was.
     pub fn clear(&mut self) {
         self.length = 0;
-        self.listed.get_or_insert_default();
-        self.links.fill(0);
+        self.listed.get_or_insert_default().links.fill(0);
     }
 
     /// Whether AFA+O lets computations come to an entry from the one before.
     #[must_use]
     pub fn is_linked(&self, lane: usize, slot: usize) -> bool {
-        self.links.get(lane).is_some_and(|links| links >> slot & 1 != 0)
+        let links = self.listed.as_ref().and_then(|listed| listed.links.get(lane));
+        links.is_some_and(|links| links >> slot & 1 != 0)
     }
 
     /// Says so, or not.
+    ///
+    /// # Panics
+    /// If it is a run.
     pub fn set_link(&mut self, lane: usize, slot: usize, linked: bool) {
-        if self.links.len() <= lane {
-            self.links.resize(lane + 1, 0);
+        let links = &mut self.listed.as_mut().expect("a list").links;
+        if links.len() <= lane {
+            links.resize(lane + 1, 0);
         }
         let bit = 1 << slot;
-        self.links[lane] = self.links[lane] & !bit | if linked { bit } else { 0 };
+        links[lane] = links[lane] & !bit | if linked { bit } else { 0 };
     }
 
     /// Notes in their chunks that its entries are gone.

@@ -152,7 +152,7 @@ impl Engine {
         let ts = times[place];
         let (number, state) = (key as usize, self.keys[key as usize].as_ref());
         let in_order = state.is_some_and(|key| {
-            key.tombs.is_empty() && key.domain == origin.domain && key.spine.last_ts().is_none_or(|last| last < ts)
+            !key.has_tombs() && key.domain() == origin.domain && key.spine.last_ts().is_none_or(|last| last < ts)
         });
         let in_time = topic.punctuation.is_none_or(|bound| ts >= bound) && topic.predicated.is_empty();
         if !in_order || !in_time || self.must_look_closer {
@@ -283,7 +283,7 @@ impl Engine {
                 classes[offset] = UNSEEN;
             } else if !is_released(
                 program.speculation,
-                self.domains[key.domain].effective,
+                self.domains[key.domain()].effective,
                 chunk.times()[offset],
             ) {
                 classes[offset] = UNRELEASED;

@@ -22,10 +22,28 @@ pub struct Place {
 }
 
 /// Pages in order. The last one, which most keys have alone, lies here itself.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Pages {
-    last: Option<Page>,
-    older: VecDeque<Page>,
+    /// The last one, if there is any.
+    last: Page,
+    older: Option<Box<Older>>,
+}
+
+/// The pages before the last one, and what only matters if there are such.
+#[derive(Debug, Default)]
+struct Older {
+    pages: VecDeque<Page>,
+    /// With this many pages in all their key is measured again.
+    next_measure: usize,
+}
+
+impl Default for Pages {
+    fn default() -> Self {
+        Self {
+            last: Page::none(),
+            older: None,
+        }
+    }
 }
 
 impl Pages {
@@ -33,7 +51,12 @@ impl Pages {
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
-        self.older.len() + usize::from(self.last.is_some())
+        self.count_older() + usize::from(!self.is_empty())
+    }
+
+    #[inline]
+    fn count_older(&self) -> usize {
+        self.older.as_ref().map_or(0, |older| older.pages.len())
     }
 
     /// Whether there is none.
@@ -43,55 +66,74 @@ impl Pages {
         self.last.is_none()
     }
 
+    /// With how many pages their key is measured again.
+    #[must_use]
+    pub fn next_measure(&self) -> usize {
+        self.older.as_ref().map_or(0, |older| older.next_measure)
+    }
+
+    /// Says so, where there are several.
+    pub fn measure_at(&mut self, next_measure: usize) {
+        if let Some(older) = &mut self.older {
+            older.next_measure = next_measure;
+        }
+    }
+
     /// The last one.
     #[must_use]
     #[inline]
     pub fn back(&self) -> Option<&Page> {
-        self.last.as_ref()
+        (!self.last.is_none()).then_some(&self.last)
     }
 
     /// The same, to be changed.
     #[inline]
     pub fn back_mut(&mut self) -> Option<&mut Page> {
-        self.last.as_mut()
+        (!self.last.is_none()).then_some(&mut self.last)
     }
 
     /// The one of this number.
     #[must_use]
     #[inline]
     pub fn get(&self, page: usize) -> Option<&Page> {
-        if page == self.older.len() {
-            return self.last.as_ref();
+        if page == self.count_older() {
+            return self.back();
         }
-        self.older.get(page)
+        self.older.as_ref().and_then(|older| older.pages.get(page))
     }
 
     /// The same, to be changed.
     #[inline]
     pub fn get_mut(&mut self, page: usize) -> Option<&mut Page> {
-        if page == self.older.len() {
-            return self.last.as_mut();
+        if page == self.count_older() {
+            return self.back_mut();
         }
-        self.older.get_mut(page)
+        self.older.as_mut().and_then(|older| older.pages.get_mut(page))
     }
 
     /// All of them, in order.
     #[must_use]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Page> {
-        self.older.iter().chain(&self.last)
+        let older = self.older.iter().flat_map(|older| &older.pages);
+        older.chain(self.back())
     }
 
     /// Adds one at the end, which is answered.
     pub fn push_back(&mut self, page: Page) -> &mut Page {
-        if let Some(last) = self.last.take() {
-            self.older.push_back(last);
+        let before = std::mem::replace(&mut self.last, page);
+        if !before.is_none() {
+            self.older.get_or_insert_default().pages.push_back(before);
         }
-        self.last.insert(page)
+        &mut self.last
     }
 
     /// Takes the first one out.
     pub fn pop_front(&mut self) -> Option<Page> {
-        self.older.pop_front().or_else(|| self.last.take())
+        let oldest = self.older.as_mut().and_then(|older| older.pages.pop_front());
+        oldest.or_else(|| {
+            let last = std::mem::replace(&mut self.last, Page::none());
+            (!last.is_none()).then_some(last)
+        })
     }
 
     /// Puts one before another, or at the end.
@@ -99,16 +141,18 @@ impl Pages {
         if at == self.len() {
             self.push_back(page);
         } else {
-            self.older.insert(at, page);
+            self.older.get_or_insert_default().pages.insert(at, page);
         }
     }
 
     /// Takes one out.
     pub fn remove(&mut self, page: usize) {
-        if page == self.older.len() {
-            self.last = self.older.pop_back();
-        } else {
-            self.older.remove(page);
+        let is_last = page == self.count_older();
+        let older = self.older.as_mut().map(|older| &mut older.pages);
+        if is_last {
+            self.last = older.and_then(VecDeque::pop_back).unwrap_or_else(Page::none);
+        } else if let Some(older) = older {
+            older.remove(page);
         }
     }
 }

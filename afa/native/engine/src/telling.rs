@@ -175,7 +175,7 @@ impl Engine {
     pub(crate) fn tell(&mut self, key: &Key) {
         let from = self.table.rows.len();
         let told = std::mem::take(&mut self.findings.list);
-        let (name, partition) = (self.key_index(&key.name), self.domains[key.domain].partition);
+        let (name, partition) = (self.key_index(&key.name), self.domains[key.domain()].partition);
         self.ready_manners();
         self.table.rows.reserve(told.len());
         let (mut first, mut last) = (self.edge(told[0].start), self.edge(told[0].end));
@@ -297,7 +297,7 @@ impl Engine {
     /// Of what was told last: an insert that is not final yet waits; a retraction of one that waits says nothing.
     fn hold(&mut self, key: &Key, found: &Found) {
         let row = self.table.rows[self.table.rows.len() - 1];
-        let domain = &mut self.domains[key.domain];
+        let domain = &mut self.domains[key.domain()];
         let identity = (row.end, self.table.match_id(&row));
         if found.retracts {
             if domain.held[found.pattern].remove(&identity).is_some() {
