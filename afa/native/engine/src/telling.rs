@@ -9,6 +9,7 @@ use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, IdSlot, Outcome, P
 use crate::engine::Engine;
 use crate::event::{Id, IdRef};
 use crate::found::Found;
+use crate::found_order::FoundOrder;
 use crate::key::Key;
 use crate::pattern::Window;
 use crate::program::Program;
@@ -36,6 +37,7 @@ pub struct Telling {
     last_key: Option<(Arc<str>, u32)>,
     /// By pattern.
     manners: Vec<Manner>,
+    order: FoundOrder,
 }
 
 /// The place of an outcome in the table, if the mark counts.
@@ -159,11 +161,12 @@ impl Engine {
 
     /// Tells what was found in one key.
     pub(crate) fn tell(&mut self, key: &Key) {
-        let from = self.table.rows.len();
-        let told = std::mem::take(&mut self.findings.list);
+        let mut told = std::mem::take(&mut self.findings.list);
+        self.telling.order.apply(&mut told, &self.rows);
         let (name, partition) = (self.key_index(&key.name), self.domains[key.domain].partition);
         self.ready_manners();
-        self.table.rows.reserve(told.len());
+        // Punctuations may come after them.
+        self.table.rows.reserve(told.len() + self.programs.len());
         let (mut first, mut last) = (self.edge(told[0].start), self.edge(told[0].end));
         for found in &told {
             // Matches of several patterns often have the same events.
@@ -180,11 +183,6 @@ impl Engine {
         }
         self.findings.list = told;
         self.findings.list.clear();
-        let order = |row: &ChangeRow| (row.record, row.kind, row.start, row.end);
-        let rows = &mut self.table.rows[from..];
-        if !rows.is_sorted_by_key(order) {
-            rows.sort_by_key(order);
-        }
     }
 
     fn ready_manners(&mut self) {
