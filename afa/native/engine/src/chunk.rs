@@ -164,11 +164,15 @@ impl Chunk {
     #[allow(clippy::cast_possible_truncation)] // places of a chunk have fewer bits
     pub fn reorder(&mut self, first: usize, order: &[u16]) {
         let end = first + order.len();
-        if let Times::Arrow(times) = &self.times {
-            self.times = Times::Owned(times.to_vec());
-        }
-        if let Times::Owned(times) = &mut self.times {
-            gather(times, first, order);
+        match &mut self.times {
+            Times::Owned(times) => gather(times, first, order),
+            Times::Arrow(times) => {
+                let mut owned = Vec::with_capacity(times.len());
+                owned.extend_from_slice(&times[..first]);
+                owned.extend(order.iter().map(|offset| times[usize::from(*offset)]));
+                owned.extend_from_slice(&times[end..]);
+                self.times = Times::Owned(owned);
+            }
         }
         if let Ids::Mixed(slots, _) = &mut self.ids {
             gather(slots, first, order);
@@ -426,9 +430,14 @@ impl Chunk {
 }
 
 /// Puts values from one on into the order of these offsets; there may be none at all.
-fn gather<T: Copy>(values: &mut [T], first: usize, order: &[u16]) {
-    if !values.is_empty() {
-        let gathered: Vec<T> = order.iter().map(|offset| values[usize::from(*offset)]).collect();
+fn gather<T: Copy>(values: &mut Vec<T>, first: usize, order: &[u16]) {
+    if values.is_empty() {
+        return;
+    }
+    let gathered: Vec<T> = order.iter().map(|offset| values[usize::from(*offset)]).collect();
+    if gathered.len() == values.len() {
+        *values = gathered;
+    } else {
         values[first..first + order.len()].copy_from_slice(&gathered);
     }
 }

@@ -1,8 +1,8 @@
-//! The rows of a batch by key, and in event order. Most streams are nearly in order: what comes late is sorted by itself,
-//! and merged with the rest.
+//! The rows of a batch by key, and in event order.
 
-use crate::chunk::Chunk;
+use crate::chunk::{CHUNK_BITS, Chunk};
 use crate::kernel::vectorized;
+use crate::nearly_sorted::NearlySorted;
 use crate::segment::NO_KEY;
 
 /// Rows of a chunk from one on, and the key of each; those with `NO_KEY` do not count.
@@ -11,12 +11,6 @@ pub(crate) struct Given<'a> {
     pub(crate) chunk: &'a Chunk,
     pub(crate) first: usize,
 }
-
-/// Key and time as one number, in their order.
-type Instant = u128;
-
-/// Behind the instant, its row in the chunk.
-const ROW_BITS: u32 = 16;
 
 /// The order of rows, in memory that is used again.
 #[derive(Debug, Default)]
@@ -27,17 +21,23 @@ pub(crate) struct EventOrder {
     pub(crate) groups: Vec<(u32, usize)>,
     /// The keys of rows whose identity another row has that came before.
     pub(crate) again: Vec<u32>,
-    /// Rows that come after all before them.
-    ascending: Vec<u16>,
-    late: Vec<u128>,
-    left_out: Vec<u16>,
+    /// Rows of one key, by a time that leaves room for them in a word.
+    narrow: NearlySorted<u64>,
+    /// Rows of any keys and times.
+    wide: NearlySorted<u128>,
 }
 
 impl Given<'_> {
-    #[inline]
-    fn instant(&self, row: u16) -> Instant {
-        let row = usize::from(row);
-        instant(self.keys[row - self.first], self.chunk.times()[row])
+    fn times(&self) -> &[i64] {
+        &self.chunk.times()[self.first..self.first + self.keys.len()]
+    }
+
+    fn key_of(&self, row: u16) -> u32 {
+        self.keys[usize::from(row) - self.first]
+    }
+
+    fn instant(&self, row: u16) -> (u32, i64) {
+        (self.key_of(row), self.chunk.times()[usize::from(row)])
     }
 
     /// The only key, if there is no other.
@@ -52,31 +52,38 @@ impl Given<'_> {
         );
         (others == 0).then_some(key)
     }
-}
 
-#[inline]
-fn instant(key: u32, ts: i64) -> Instant {
-    u128::from(key) << i64::BITS | u128::from(ts.cast_unsigned() ^ 1 << (i64::BITS - 1))
-}
-
-#[inline]
-#[allow(clippy::cast_possible_truncation)] // its last bits
-fn row_of(late: u128) -> u16 {
-    late as u16
+    /// The least time, if all are so near to it that a word has room for a row beside the distance.
+    fn narrow_from(&self) -> Option<i64> {
+        let (least, most) = vectorized(
+            #[inline(always)]
+            || {
+                let both = |(least, most): (i64, i64), ts: &i64| (least.min(*ts), most.max(*ts));
+                self.times().iter().fold((i64::MAX, i64::MIN), both)
+            },
+        );
+        (most.abs_diff(least) < u64::MAX >> CHUNK_BITS).then_some(least)
+    }
 }
 
 impl EventOrder {
     /// Finds the order of rows.
     pub(crate) fn find(&mut self, given: &Given<'_>) {
-        self.part(given);
-        self.late.sort_unstable();
-        let has_ties = self.merge(given);
+        let only_key = given.only_key();
+        let has_ties = match given.narrow_from() {
+            Some(from) if only_key.is_some() => self.sort_narrow(given, from),
+            _ => self.sort_wide(given),
+        };
+        self.find_groups(given, only_key);
         self.again.clear();
-        self.find_groups(given);
         if has_ties {
             self.settle_ties(given);
         }
-        self.rows.extend_from_slice(&self.left_out);
+        if self.rows.len() < given.keys.len() {
+            let left_out = given.keys.iter().zip(row_number(given.first)..);
+            let left_out = left_out.filter(|(key, _)| **key == NO_KEY);
+            self.rows.extend(left_out.map(|(_, row)| row));
+        }
     }
 
     /// Whether the rows were in order already.
@@ -84,69 +91,59 @@ impl EventOrder {
         vectorized(
             #[inline(always)]
             || {
-                let moved = |(row, place): (&u16, usize)| usize::from(*row) ^ place;
-                self.rows.iter().zip(first..).fold(0, |any, pair| any | moved(pair)) == 0
+                let moved = |(row, place): (&u16, u16)| row ^ place;
+                let pairs = self.rows.iter().zip(row_number(first)..);
+                pairs.fold(0, |any, pair| any | moved(pair)) == 0
             },
         )
     }
 
-    /// Parts those that come after all before them from those that come late.
-    #[allow(clippy::cast_possible_truncation)] // rows of a chunk
-    fn part(&mut self, given: &Given<'_>) {
-        let length = given.keys.len();
-        self.left_out.clear();
-        self.ascending.resize(length, 0);
-        self.late.resize(length, 0);
-        let (mut ascending, mut late) = (0, 0);
-        let mut next: Instant = 0;
-        let times = &given.chunk.times()[given.first..given.first + length];
-        for ((key, ts), row) in given.keys.iter().zip(times).zip(given.first as u16..) {
-            if *key == NO_KEY {
-                self.left_out.push(row);
-                continue;
-            }
-            // Both are written, and one of them counts: that a row is late comes as a surprise.
-            let instant = instant(*key, *ts);
-            let ascends = instant >= next;
-            self.ascending[ascending] = row;
-            self.late[late] = instant << ROW_BITS | u128::from(row);
-            ascending += usize::from(ascends);
-            late += usize::from(!ascends);
-            next = next.max(instant + 1);
-        }
-        self.ascending.truncate(ascending);
-        self.late.truncate(late);
-    }
-
-    /// Merges them; true if two rows have one key and time.
-    fn merge(&mut self, given: &Given<'_>) -> bool {
-        let (mut ascending, mut late) = (self.ascending.as_slice(), self.late.as_slice());
-        let pairs = || late.iter().zip(&late[1..]);
-        let mut has_ties = late.len() > 1 && pairs().any(|(one, next)| one >> ROW_BITS == next >> ROW_BITS);
+    /// Sorts rows of one key whose times are not far from this one; true if two have one time.
+    fn sort_narrow(&mut self, given: &Given<'_>, from: i64) -> bool {
+        let words = given.keys.iter().zip(given.times()).zip(given.first as u64..);
+        let words = words.map(|((key, ts), row)| {
+            // What does not count comes before all others.
+            let instant = if *key == NO_KEY { 0 } else { ts.abs_diff(from) + 1 };
+            instant << CHUNK_BITS | row
+        });
+        let words = self.narrow.sort(words);
+        let words = &words[count_left_out(given.keys)..];
         self.rows.clear();
-        self.rows.reserve(given.keys.len());
-        while let (Some(row), Some(late_row)) = (ascending.first(), late.first()) {
-            let (here, there) = (given.instant(*row), late_row >> ROW_BITS);
-            let is_late = there < here;
-            has_ties |= there == here;
-            self.rows.push(if is_late { row_of(*late_row) } else { *row });
-            ascending = &ascending[usize::from(!is_late)..];
-            late = &late[usize::from(is_late)..];
-        }
-        self.rows.extend_from_slice(ascending);
-        self.rows.extend(late.iter().map(|late| row_of(*late)));
-        has_ties
+        vectorized(
+            #[inline(always)]
+            || {
+                self.rows.extend(words.iter().map(|word| row_in(*word)));
+                let nexts = words.get(1..).unwrap_or_default();
+                let is_tie = |(one, next): (&u64, &u64)| u64::from(one >> CHUNK_BITS == next >> CHUNK_BITS);
+                words.iter().zip(nexts).fold(0, |any, pair| any | is_tie(pair)) != 0
+            },
+        )
     }
 
-    fn find_groups(&mut self, given: &Given<'_>) {
+    /// Sorts rows; true if two have one key and time.
+    fn sort_wide(&mut self, given: &Given<'_>) -> bool {
+        let words = given.keys.iter().zip(given.times()).zip(given.first as u64..);
+        let words = words.map(|((key, ts), row)| {
+            let instant = u128::from(*key) << u64::BITS | u128::from(ts.abs_diff(i64::MIN));
+            let instant = if *key == NO_KEY { 0 } else { instant + 1 };
+            instant << CHUNK_BITS | u128::from(row)
+        });
+        let words = self.wide.sort(words);
+        let words = &words[count_left_out(given.keys)..];
+        self.rows.clear();
+        #[allow(clippy::cast_possible_truncation)] // the row is in the last bits
+        self.rows.extend(words.iter().map(|word| row_in(*word as u64)));
+        !words.is_sorted_by(|one, next| one >> CHUNK_BITS < next >> CHUNK_BITS)
+    }
+
+    fn find_groups(&mut self, given: &Given<'_>, only_key: Option<u32>) {
         self.groups.clear();
-        if let Some(key) = given.only_key() {
+        if let Some(key) = only_key {
             self.groups.push((key, self.rows.len()));
             return;
         }
-        let key_of = |row: &u16| given.keys[usize::from(*row) - given.first];
-        let same = self.rows.chunk_by(|one, next| key_of(one) == key_of(next));
-        self.groups.extend(same.map(|rows| (key_of(&rows[0]), rows.len())));
+        let same = self.rows.chunk_by(|one, next| given.key_of(*one) == given.key_of(*next));
+        self.groups.extend(same.map(|rows| (given.key_of(rows[0]), rows.len())));
     }
 
     /// Orders rows of equal time, and puts those behind all others that are not the first of their identity.
@@ -191,4 +188,23 @@ fn settle(chunk: &Chunk, ties: &mut [u16], again: &mut Vec<u16>) -> usize {
     }
     ties[..firsts].sort_by_key(|row| chunk.seq(usize::from(*row)).unwrap_or(0));
     firsts
+}
+
+fn count_left_out(keys: &[u32]) -> usize {
+    vectorized(
+        #[inline(always)]
+        || keys.iter().map(|key| usize::from(*key == NO_KEY)).sum(),
+    )
+}
+
+/// The row that a word has beside its time.
+#[inline]
+#[allow(clippy::cast_possible_truncation)] // masked
+fn row_in(word: u64) -> u16 {
+    (word & ((1 << CHUNK_BITS) - 1)) as u16
+}
+
+#[allow(clippy::cast_possible_truncation)] // rows of a chunk
+fn row_number(row: usize) -> u16 {
+    row as u16
 }

@@ -45,6 +45,7 @@ pub mod live_arcs;
 pub mod matcher;
 mod merging;
 pub mod msgpack;
+mod nearly_sorted;
 pub mod outcomes;
 pub mod page;
 mod page_edit;
@@ -56,7 +57,8 @@ pub mod rebuild;
 #[cfg(test)]
 mod record;
 pub mod restore;
-pub mod rows;
+pub mod row_order;
+mod rows;
 pub mod scan;
 pub mod scanned;
 pub mod scanned_column;

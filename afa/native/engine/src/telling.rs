@@ -9,6 +9,7 @@ use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, IdSlot, Outcome, P
 use crate::engine::Engine;
 use crate::event::{Id, IdRef};
 use crate::found::Found;
+use crate::row_order::RowOrder;
 use crate::key::Key;
 use crate::pattern::Window;
 use crate::program::Program;
@@ -36,6 +37,7 @@ pub struct Telling {
     last_key: Option<(Arc<str>, u32)>,
     /// By pattern.
     manners: Vec<Manner>,
+    order: RowOrder,
 }
 
 /// The place of an outcome in the table, if the mark counts.
@@ -177,7 +179,8 @@ impl Engine {
         let told = std::mem::take(&mut self.findings.list);
         let (name, partition) = (self.key_index(&key.name), self.domains[key.domain()].partition);
         self.ready_manners();
-        self.table.rows.reserve(told.len());
+        // Punctuations may come after them.
+        self.table.rows.reserve(told.len() + self.programs.len());
         let (mut first, mut last) = (self.edge(told[0].start), self.edge(told[0].end));
         let (mut before, mut is_sorted) = (Order::LEAST, true);
         for found in &told {
@@ -190,7 +193,7 @@ impl Engine {
             }
             self.tell_one(key, (name, partition), found, first, last);
             let order = Order::of(found, first, last);
-            (is_sorted, before) = (is_sorted & (before <= order), order);
+            (is_sorted, before) = (is_sorted && before <= order, order);
             if self.telling.manners[found.pattern].holds {
                 self.hold(key, found);
             }
@@ -198,7 +201,7 @@ impl Engine {
         self.findings.list = told;
         self.findings.list.clear();
         if !is_sorted {
-            self.table.rows[from..].sort_by_key(|row| (row.record, row.kind, row.start, row.end));
+            self.telling.order.apply(&mut self.table.rows[from..]);
         }
     }
 
