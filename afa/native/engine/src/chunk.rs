@@ -6,9 +6,12 @@ use crate::arrow_rows::ArrowRows;
 use crate::arrow_text::Texts;
 use crate::event::{Data, IdRef};
 use crate::expression::{EventView, FieldPath};
-use crate::predicate::{Fields, Predicates, Truths};
+use crate::kernel::words;
+use crate::predicate::{Fields, Predicates};
+use crate::predicate_index::PredicateIndex;
 use crate::scan::{Head, PADDING, Padded, Records, Scanner, Span};
 use crate::scanned::ScannedRows;
+use crate::truths::{TruthTable, Truths};
 use crate::value::Value;
 
 /// Rows of a chunk are numbered with this many bits.
@@ -61,7 +64,7 @@ pub struct Chunk {
     revs: Vec<i64>,
     /// What came with the events.
     pub payload: Payload,
-    truths: Vec<Truths>,
+    truths: TruthTable,
     classes: Vec<Vec<u32>>,
     /// How many entries of keys refer to it.
     pub stored: usize,
@@ -77,7 +80,7 @@ impl Chunk {
             seqs: Vec::new(),
             revs: Vec::new(),
             payload,
-            truths: Vec::new(),
+            truths: TruthTable::default(),
             classes: Vec::new(),
             stored: 0,
             newest: None,
@@ -285,21 +288,30 @@ impl Chunk {
     /// Lets the payload go: no event of this chunk is stored any more, only starts of partial matches may be.
     pub fn drop_payload(&mut self) {
         self.payload = Payload::Gone;
-        self.truths = Vec::new();
+        self.truths = TruthTable::default();
         self.classes = Vec::new();
     }
 
-    /// The truths of a predicate, computed for all rows that there are.
-    pub fn ready_truths(&mut self, predicate: u32, predicates: &mut Predicates, fields: &Fields, scanners: &[Scanner]) {
-        let number = predicate as usize;
-        if self.truths.len() <= number {
-            self.truths.resize_with(number + 1, Truths::default);
+    /// Sees to it that the truths of predicates are computed for all rows that there are.
+    pub fn ready_truths(
+        &mut self,
+        index: &PredicateIndex,
+        predicates: &mut Predicates,
+        fields: &Fields,
+        scanners: &[Scanner],
+    ) {
+        if index.is_ready(&self.truths, self.len()) {
+            return;
         }
-        if self.truths[number].filled() < self.len() {
-            let mut truths = std::mem::take(&mut self.truths[number]);
-            predicates.evaluate(predicate, self, &mut truths, fields, scanners);
-            self.truths[number] = truths;
-        }
+        let most_rows = match self.payload {
+            // More may come.
+            Payload::Scanned(_) => CHUNK_ROWS,
+            _ => self.len(),
+        };
+        let mut truths = std::mem::take(&mut self.truths);
+        truths.make_room(index.predicates(), words(most_rows));
+        index.evaluate(self, &mut truths, predicates, fields, scanners);
+        self.truths = truths;
     }
 
     /// Those of some predicates whose truths are not computed for all rows.
@@ -307,36 +319,29 @@ impl Chunk {
     #[inline]
     pub fn missing_truths(&self, predicates: &[u32]) -> Vec<u32> {
         let rows = self.len();
-        let is_missing = |predicate: &&u32| {
-            let truths = self.truths.get(**predicate as usize);
-            truths.is_none_or(|truths| truths.filled() < rows)
-        };
+        let is_missing = |predicate: &&u32| self.truths.filled(**predicate) < rows;
         predicates.iter().filter(is_missing).copied().collect()
     }
 
     /// Forgets the truths of predicates whose numbers are to be given to others.
     pub fn forget_truths(&mut self, predicates: &[u32]) {
         for predicate in predicates {
-            if let Some(truths) = self.truths.get_mut(*predicate as usize) {
-                *truths = Truths::default();
-            }
+            self.truths.forget(*predicate);
         }
     }
 
     /// The truths of a predicate that were computed before.
     #[must_use]
     #[inline]
-    pub fn truths(&self, predicate: u32) -> &Truths {
-        &self.truths[predicate as usize]
+    pub fn truths(&self, predicate: u32) -> Truths<'_> {
+        self.truths.of(predicate)
     }
 
     /// The truths of a predicate for 64 rows from an offset on; where they were not computed they are 0.
     #[must_use]
     #[inline]
     pub fn truth_word(&self, predicate: u32, offset: usize) -> u64 {
-        self.truths
-            .get(predicate as usize)
-            .map_or(0, |truths| truths.word(offset))
+        self.truths.of(predicate).word(offset)
     }
 
     /// The class of a row for a pattern that keeps them.
