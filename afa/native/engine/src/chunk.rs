@@ -9,10 +9,12 @@ use crate::arrow_rows::ArrowRows;
 use crate::arrow_text::Texts;
 use crate::event::{Data, IdRef};
 use crate::expression::{EventView, FieldPath};
-use crate::kernel::WORD_ROWS;
-use crate::predicate::{Fields, Predicates, Truths};
+use crate::kernel::{WORD_ROWS, words};
+use crate::predicate::{Fields, Predicates};
+use crate::predicate_index::PredicateIndex;
 use crate::scan::{Head, PADDING, Padded, Records, Scanner, Span};
 use crate::scanned::ScannedRows;
+use crate::truths::{TruthTable, Truths};
 use crate::value::Value;
 
 /// Rows of a chunk are numbered with this many bits.
@@ -67,7 +69,7 @@ pub struct Chunk {
     revs: Vec<i64>,
     /// What came with the events.
     pub payload: Payload,
-    truths: Vec<Truths>,
+    truths: TruthTable,
     classes: Vec<Vec<u32>>,
     /// How many entries of keys refer to it.
     pub stored: usize,
@@ -84,7 +86,7 @@ impl Chunk {
             seqs: Vec::new(),
             revs: Vec::new(),
             payload,
-            truths: Vec::new(),
+            truths: TruthTable::default(),
             classes: Vec::new(),
             stored: 0,
             newest: None,
@@ -331,21 +333,30 @@ impl Chunk {
     /// Lets the payload go: no event of this chunk is stored any more, only starts of partial matches may be.
     pub fn drop_payload(&mut self) {
         self.payload = Payload::Gone;
-        self.truths = Vec::new();
+        self.truths = TruthTable::default();
         self.classes = Vec::new();
     }
 
-    /// The truths of a predicate, computed for all rows that there are.
-    pub fn ready_truths(&mut self, predicate: u32, predicates: &mut Predicates, fields: &Fields, scanners: &[Scanner]) {
-        let number = predicate as usize;
-        if self.truths.len() <= number {
-            self.truths.resize_with(number + 1, Truths::default);
+    /// Sees to it that the truths of predicates are computed for all rows that there are.
+    pub fn ready_truths(
+        &mut self,
+        index: &PredicateIndex,
+        predicates: &mut Predicates,
+        fields: &Fields,
+        scanners: &[Scanner],
+    ) {
+        if index.is_ready(&self.truths, self.len()) {
+            return;
         }
-        if self.truths[number].filled() < self.len() {
-            let mut truths = std::mem::take(&mut self.truths[number]);
-            predicates.evaluate(predicate, self, &mut truths, fields, scanners);
-            self.truths[number] = truths;
-        }
+        let most_rows = match self.payload {
+            // More may come.
+            Payload::Scanned(_) => CHUNK_ROWS,
+            _ => self.len(),
+        };
+        let mut truths = std::mem::take(&mut self.truths);
+        truths.make_room(index.predicates(), words(most_rows));
+        index.evaluate(self, &mut truths, predicates, fields, scanners);
+        self.truths = truths;
     }
 
     /// Those of some predicates whose truths are not computed for all rows.
@@ -353,27 +364,22 @@ impl Chunk {
     #[inline]
     pub fn missing_truths(&self, predicates: &[u32]) -> Vec<u32> {
         let rows = self.len();
-        let is_missing = |predicate: &&u32| {
-            let truths = self.truths.get(**predicate as usize);
-            truths.is_none_or(|truths| truths.filled() < rows)
-        };
+        let is_missing = |predicate: &&u32| self.truths.filled(**predicate) < rows;
         predicates.iter().filter(is_missing).copied().collect()
     }
 
     /// Forgets the truths of predicates whose numbers are to be given to others.
     pub fn forget_truths(&mut self, predicates: &[u32]) {
         for predicate in predicates {
-            if let Some(truths) = self.truths.get_mut(*predicate as usize) {
-                *truths = Truths::default();
-            }
+            self.truths.forget(*predicate);
         }
     }
 
     /// The truths of a predicate that were computed before, of rows in order of arrival.
     #[must_use]
     #[inline]
-    pub fn truths(&self, predicate: u32) -> &Truths {
-        &self.truths[predicate as usize]
+    pub fn truths(&self, predicate: u32) -> Truths<'_> {
+        self.truths.of(predicate)
     }
 
     /// Whether a predicate, whose truths were computed before, is true of a row.
@@ -394,9 +400,7 @@ impl Chunk {
     #[must_use]
     #[inline]
     pub fn truth_word(&self, predicate: u32, offset: usize) -> u64 {
-        let Some(truths) = self.truths.get(predicate as usize) else {
-            return 0;
-        };
+        let truths = self.truths.of(predicate);
         if self.places.is_empty() {
             return truths.word(offset);
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 
 use crate::arc_book::ArcBook;
+use crate::asked::Asked;
 use crate::change_table::ChangeTable;
 use crate::domain::Domain;
 use crate::event::{Id, IdRef};
@@ -108,6 +109,7 @@ pub struct Engine {
     pub(crate) restored: [Option<usize>; 2],
     pub(crate) findings: Findings,
     pub(crate) scratch: LinearScratch,
+    pub(crate) asked: Asked,
     pub(crate) late: crate::late::LateScratch,
     pub(crate) sweeping: crate::sweeping::Sweeping,
     pub(crate) sets_after_sweep: usize,
@@ -149,6 +151,7 @@ impl Engine {
             restored: [None; 2],
             findings: Findings::default(),
             scratch: LinearScratch::default(),
+            asked: Asked::default(),
             late: crate::late::LateScratch::default(),
             sweeping: crate::sweeping::Sweeping::default(),
             sets_after_sweep: 4096,

@@ -6,7 +6,7 @@
 use arrow_buffer::NullBuffer;
 
 use crate::arrow_text::Texts;
-use crate::value::Comparison;
+use crate::value::{Comparison, Value};
 
 /// How many rows one word of bits holds.
 pub const WORD_ROWS: usize = 64;
@@ -157,6 +157,19 @@ fn accepted(comparison: Comparison, equal_from: i128, equal_below: i128) -> Acce
         from,
         below,
         negated: comparison == Comparison::NotEqual,
+    }
+}
+
+/// An int is on the upper side of a bound, a constant of a comparison, iff it is at least this.
+pub(crate) fn int_threshold(comparison: Comparison, constant: &Value) -> i128 {
+    let (equal_from, equal_below) = match constant {
+        Value::Int(number) => (i128::from(*number), i128::from(*number) + 1),
+        Value::Float(number) => (first_int(|int| int >= *number), first_int(|int| int > *number)),
+        _ => (BEYOND, BEYOND),
+    };
+    match comparison {
+        Comparison::Greater | Comparison::LessEqual => equal_below,
+        _ => equal_from,
     }
 }
 

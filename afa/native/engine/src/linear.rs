@@ -7,7 +7,7 @@
 use crate::chunk::Chunk;
 use crate::found::Found;
 use crate::key::Key;
-use crate::linear_words::{Asked, Hits, Words};
+use crate::linear_words::{Hits, Words};
 use crate::matcher::{Matcher, expiry};
 use crate::rows::{Stretch, parts};
 
@@ -34,7 +34,6 @@ pub struct LinearScratch {
     longest_chain: (usize, usize),
     /// What several patterns look for.
     pub(crate) words: Words,
-    pub(crate) asked: Asked,
     hits: Hits,
     times: Vec<i64>,
     triggers: Vec<u64>,

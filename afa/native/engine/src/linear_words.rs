@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 
 use crate::configuration::Configuration;
-use crate::engine::Engine;
 use crate::pattern::Window;
 use crate::program::Program;
 
@@ -230,48 +229,6 @@ impl Words {
             count += usize::from(ends != 0);
         }
         hits.sort(&self.found[..count]);
-    }
-}
-
-/// The predicates that linear patterns ask for, as long as the same arcs are alive.
-#[derive(Debug, Default)]
-pub(crate) struct Asked {
-    predicates: Vec<u32>,
-    made_for: Option<(u64, usize)>,
-    from: i64,
-    until: i64,
-}
-
-impl Engine {
-    /// Sees to it that the truths that linear patterns ask for in this stretch of time are known for all rows of a chunk.
-    pub(crate) fn prepare_linear(&mut self, chunk: usize, from: i64, to: i64) {
-        if let [pattern] = *self.linear {
-            // Nothing to share.
-            return self.programs[pattern].prepare(&mut self.rows, chunk, &mut self.shared, from, to);
-        }
-        let asked = &mut self.scratch.asked;
-        let made_for = Some((self.shared.arcs_version, self.linear.len()));
-        if asked.made_for != made_for || from < asked.from || to > asked.until {
-            (asked.made_for, asked.from, asked.until) = (made_for, from, i64::MAX);
-            asked.predicates.clear();
-            for pattern in &self.linear {
-                let program = &self.programs[*pattern];
-                asked.until = asked.until.min(program.alive_until(from));
-                let predicates = &program.alive(program.alive_at(from)).predicates;
-                asked.predicates.extend(predicates);
-            }
-            asked.predicates.sort_unstable();
-            asked.predicates.dedup();
-        }
-        if to > asked.until {
-            for pattern in &self.linear {
-                self.programs[*pattern].prepare(&mut self.rows, chunk, &mut self.shared, from, to);
-            }
-            return;
-        }
-        for predicate in &asked.predicates {
-            self.rows.ready_truths(chunk, *predicate, &mut self.shared.predicates);
-        }
     }
 }
 

@@ -12,6 +12,7 @@ use crate::expression::{FieldPath, Node};
 use crate::forgetting::{Numbers, put};
 use crate::pattern::{Body, Frame, Register, Window};
 use crate::predicate::{Columns, Predicates};
+use crate::predicate_index::PredicateIndex;
 use crate::rows::Rows;
 use crate::shapes::Shapes;
 use crate::value::Value;
@@ -378,8 +379,10 @@ impl Program {
         let mut ts = from;
         loop {
             let alive = &self.alive[self.epochs.alive_at(ts) as usize];
-            for predicate in rows.chunk(chunk).missing_truths(&alive.predicates) {
-                rows.ready_truths(chunk, predicate, &mut shared.predicates);
+            let missing = rows.chunk(chunk).missing_truths(&alive.predicates);
+            if !missing.is_empty() {
+                let index = PredicateIndex::new(missing, &shared.predicates);
+                rows.ready_truths(chunk, &index, &mut shared.predicates);
             }
             let last = self.epochs.last_instant(ts);
             if last >= to {

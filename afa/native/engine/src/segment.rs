@@ -7,9 +7,9 @@ use crate::engine::Engine;
 use crate::epochs::ClassTable;
 use crate::expression::EventView;
 use crate::kernel::{WORD_ROWS, vectorized};
-use crate::predicate::Truths;
 use crate::program::{Program, UNRELEASED, UNSEEN};
 use crate::rows::{Rows, Stretch, row_number};
+use crate::truths::Truths;
 use crate::value::Value;
 
 /// No key: the row is not to be taken.
@@ -254,10 +254,9 @@ impl Engine {
         let end = begin + keys.len();
         let times = &self.rows.chunk(chunk).times()[begin..end];
         let (oldest, newest) = span(times);
-        self.prepare_linear(chunk, oldest, newest);
+        self.prepare(chunk, oldest, newest);
         for lane in 0..self.lanes.len() {
             let pattern = self.lanes[lane];
-            self.programs[pattern].prepare(&mut self.rows, chunk, &mut self.shared, oldest, newest);
             let mut classes = std::mem::take(self.rows.chunk_mut(chunk).classes_mut(pattern));
             classes.resize(end, UNSEEN);
             let program = &mut self.programs[pattern];
@@ -384,7 +383,7 @@ fn classify_rows(
     if let ClassTable::Dense(table) = &alive.classes
         && alive.predicates.len() <= MOST_BYTEWISE
     {
-        let truths: Vec<&Truths> = alive
+        let truths: Vec<Truths<'_>> = alive
             .predicates
             .iter()
             .map(|predicate| chunk.truths(*predicate))
@@ -407,7 +406,12 @@ fn classify_rows(
 #[inline(always)]
 #[allow(clippy::inline_always)] // into the code for the machine's vectors
 #[allow(clippy::cast_possible_truncation)] // half a word at a time
-fn classify_bytewise(truths: &[&Truths], begin: usize, table: &[u32; 1 << MOST_BYTEWISE], classes: &mut [u32]) -> bool {
+fn classify_bytewise(
+    truths: &[Truths<'_>],
+    begin: usize,
+    table: &[u32; 1 << MOST_BYTEWISE],
+    classes: &mut [u32],
+) -> bool {
     let mut least = u32::MAX;
     for (block, classes) in classes.chunks_mut(WORD_ROWS).enumerate() {
         let mut indices = [0_u32; WORD_ROWS];
