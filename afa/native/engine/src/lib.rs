@@ -41,6 +41,7 @@ pub mod linear;
 mod linear_words;
 pub mod live_arcs;
 pub mod matcher;
+mod mixed;
 pub mod msgpack;
 pub mod outcomes;
 pub mod page;

@@ -233,12 +233,14 @@ impl Shaped {
         (0..self.length).all(|place| start(self, place) == start(other, place))
     }
 
-    /// The list as it is.
-    pub(crate) fn list(&mut self, program: &Program) -> List {
+    /// The words of the list.
+    #[inline]
+    pub(crate) fn words<'a>(&'a self, program: &'a Program) -> impl Iterator<Item = Word> + Clone + 'a {
         let codes = program.shapes.codes(program.shapes.first() + self.shape);
-        (0..self.length)
-            .map(|place| word(*self.start(place), codes[place]))
-            .collect()
+        let places = self.head..self.head + self.length;
+        places
+            .zip(codes)
+            .map(|(place, code)| word(self.starts[place % RING], *code))
     }
 
     #[inline]
