@@ -161,6 +161,12 @@ impl Chunk {
         self.places.get(offset).map_or(offset, |place| usize::from(*place))
     }
 
+    /// Whether rows lie in the payload in another order than that of their numbers.
+    #[must_use]
+    pub(crate) fn is_reordered(&self) -> bool {
+        !self.places.is_empty()
+    }
+
     /// Numbers rows anew: from `first` on, those at these offsets follow each other, which are as many rows from there on,
     /// each once. None of them is stored, or was numbered anew before.
     #[allow(clippy::cast_possible_truncation)] // places of a chunk have fewer bits

@@ -74,6 +74,11 @@ impl<'a> Values<'a> {
         }
     }
 
+    /// Whether they are read row by row, by the rows' numbers.
+    pub(crate) fn is_by_row(&self) -> bool {
+        matches!(self, Self::Rows(..))
+    }
+
     /// Numbers of texts, and the first of the chunk's rows.
     pub(crate) fn dictionary(&self) -> Option<(&'a Dictionary, usize)> {
         match self {

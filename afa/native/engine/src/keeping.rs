@@ -105,10 +105,10 @@ impl Engine {
             key.degraded = true;
         }
         // Of a single page nothing can go.
-        let pages = key.spine.pages.len();
-        let next_measure = key.spine.pages.next_measure();
-        if pages < 2 || pages < next_measure {
+        if !key.spine.pages.is_to_be_measured() {
             // After a cleaning there may be few pages again, and long lists in them.
+            let pages = key.spine.pages.len();
+            let next_measure = key.spine.pages.next_measure();
             key.spine.pages.measure_at(next_measure.min(pages + growth(pages)));
             return;
         }

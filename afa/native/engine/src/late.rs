@@ -5,7 +5,7 @@ use crate::key::Key;
 use crate::lane::{Lane, Lanes};
 use crate::matcher::{LISTED_RUN, Matcher, expiry, is_closed};
 use crate::merging::MergeScratch;
-use crate::page::PAGE_ENTRIES;
+use crate::page::{MOST_ENTRIES, PAGE_ENTRIES};
 use crate::pair::Stepping;
 use crate::program::{Program, UNRELEASED};
 use crate::rows::{Rows, parts};
@@ -40,7 +40,7 @@ fn step(program: &mut Program, rows: &Rows, class: u32, code: Code, row: u32) ->
 impl Matcher<'_> {
     /// Inserts one event before the entry at a place. No pattern may ask for AFA+O.
     pub fn insert_late(&mut self, key: &mut Key, row: u32, mut place: Place) {
-        if key.spine.pages[place.page].room() == 0 {
+        if !key.spine.pages[place.page].takes_late() {
             place = self.make_room(key, place);
         }
         for lane in 0..self.lanes.len() {
@@ -79,7 +79,7 @@ impl Matcher<'_> {
         let rows = &*self.rows;
         let mut stepper = Stepper::unlimited(&mut self.programs[pattern], rows);
         let page = &key.spine.pages[page];
-        let mut gathered = [0; PAGE_ENTRIES];
+        let mut gathered = [0; MOST_ENTRIES];
         let entries = Entries {
             row: |at| page.row(from + at),
             times: &page.times(rows)[from..to],
@@ -201,7 +201,7 @@ impl Matcher<'_> {
         let (begin, end) = if page.is_run() {
             listed_part(page.len(), place.slot)
         } else {
-            (PAGE_ENTRIES / 2, page.len())
+            (page.len() / 2, page.len())
         };
         if end < page.len() {
             self.split_page(key, place.page, end);
@@ -253,7 +253,7 @@ impl Matcher<'_> {
 fn listed_part(length: usize, slot: usize) -> (usize, usize) {
     const PART: usize = PAGE_ENTRIES * 3 / 4;
     const SMALLEST_RUN: usize = PAGE_ENTRIES / 4;
-    if length <= PART {
+    if length < MOST_ENTRIES {
         return (0, length);
     }
     let begin = slot.saturating_sub(PART / 2).min(length - PART);

@@ -48,6 +48,7 @@ mod linear_words;
 pub mod live_arcs;
 pub mod matcher;
 mod merging;
+mod mixed;
 pub mod msgpack;
 mod nearly_sorted;
 pub mod outcomes;

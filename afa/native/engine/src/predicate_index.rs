@@ -140,8 +140,9 @@ impl PredicateIndex {
         let (mut evaluations, mut unknown) = (0, 0);
         for group in &self.groups {
             let filled = truths.filled(group.members[0]);
-            if group.members.iter().any(|member| truths.filled(*member) != filled) {
-                // Some came later than others.
+            let differ = group.members.iter().any(|member| truths.filled(*member) != filled);
+            if differ || chunk.is_reordered() && Values::new(source, &group.path).is_by_row() {
+                // Some came later than others, or their rows do not lie as they are numbered.
                 one_by_one(&group.members, truths);
             } else if filled < chunk.len() {
                 let rows = chunk.len() - filled;

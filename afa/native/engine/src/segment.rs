@@ -54,7 +54,7 @@ pub(crate) struct Segment {
     /// taken.
     pub(crate) span: Option<(i64, i64)>,
     /// The rows of a run with gaps.
-    gapped: Vec<u32>,
+    pub(crate) gapped: Vec<u32>,
     /// Rows that wait for the end of the batch.
     pub(crate) waiting: Waiting,
 }
@@ -75,7 +75,7 @@ impl Segment {
 
     /// Finds the end of the run that begins at a place: rows of one key in order, over rows that are not to be taken. If
     /// there are such, its rows are put into `gapped`.
-    fn find_run(&self, place: usize, times: &[i64], gapped: &mut Vec<u32>) -> usize {
+    pub(crate) fn find_run(&self, place: usize, times: &[i64], gapped: &mut Vec<u32>) -> usize {
         let key = self.keys[place];
         let (mut begin, mut end) = (place, place + 1);
         loop {
@@ -140,11 +140,15 @@ impl Engine {
         std::hint::black_box(seen);
     }
 
-    /// Takes one row, or a run of rows of one key in order; the answer is the place after them.
+    /// Takes one row, or several of one key; the answer is the place after them.
     fn take_run(&mut self, segment: &mut Segment, place: usize, fed: &mut Fed) -> usize {
         let key = segment.keys[place];
         if key == NO_KEY {
             return place + 1;
+        }
+        let end = self.take_mixed(segment, place);
+        if end > place {
+            return end;
         }
         let origin = segment.origin(place);
         let topic = &self.domains[origin.domain].topics[origin.topic];

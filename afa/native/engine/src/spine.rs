@@ -72,6 +72,12 @@ impl Pages {
         self.older.as_ref().map_or(0, |older| older.next_measure)
     }
 
+    /// Whether there are so many that it is time.
+    #[must_use]
+    pub fn is_to_be_measured(&self) -> bool {
+        self.len() >= self.next_measure().max(2)
+    }
+
     /// Says so, where there are several.
     pub fn measure_at(&mut self, next_measure: usize) {
         if let Some(older) = &mut self.older {
@@ -116,6 +122,19 @@ impl Pages {
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Page> {
         let older = self.older.iter().flat_map(|older| &older.pages);
         older.chain(self.back())
+    }
+
+    /// How many end before an instant.
+    #[must_use]
+    pub fn count_before(&self, ts: i64) -> usize {
+        let ends_before = |page: &Page| page.last_ts() < ts;
+        let Some(Older { pages: older, .. }) = self.older.as_deref() else {
+            return usize::from(self.back().is_some_and(ends_before));
+        };
+        if older.back().is_none_or(ends_before) {
+            return older.len() + usize::from(self.back().is_some_and(ends_before));
+        }
+        older.partition_point(ends_before)
     }
 
     /// Adds one at the end, which is answered.
@@ -263,36 +282,9 @@ impl Spine {
     /// The first entry that is not before an instant; none if there is no such entry.
     #[must_use]
     pub fn search(&self, rows: &Rows, ts: i64) -> Option<Place> {
-        let page = self.search_page(|page| page.last_ts() < ts);
+        let page = self.pages.count_before(ts);
         let slot = self.pages.get(page)?.times(rows).partition_point(|other| *other < ts);
         Some(Place { page, slot })
-    }
-
-    /// The first page that does not end before a place.
-    fn search_page(&self, ends_before: impl Fn(&Page) -> bool) -> usize {
-        // Most late events are late by little.
-        let (mut step, mut high) = (1, self.pages.len());
-        while step <= self.pages.len() {
-            if ends_before(&self.pages[self.pages.len() - step]) {
-                break;
-            }
-            high = self.pages.len() - step;
-            step *= 2;
-        }
-        let mut low = if step <= self.pages.len() {
-            self.pages.len() - step + 1
-        } else {
-            0
-        };
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            if ends_before(&self.pages[middle]) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
     }
 
     /// Where a row belongs: before the entry that is answered, at the end if none.

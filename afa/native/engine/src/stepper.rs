@@ -280,12 +280,14 @@ impl Shaped {
         (0..self.length).all(|place| self.starts[one.place(place)] == other.starts[another.place(place)])
     }
 
-    /// The list as it is.
-    pub(crate) fn list(&mut self, program: &Program) -> List {
-        let (cursor, codes) = (self.cursor(), program.shapes.codes(program.shapes.first() + self.shape));
-        (0..self.length)
-            .map(|place| word(self.starts[cursor.place(place)], codes[place]))
-            .collect()
+    /// The words of the list.
+    #[inline]
+    pub(crate) fn words<'a>(&'a self, program: &'a Program) -> impl Iterator<Item = Word> + Clone + 'a {
+        let codes = program.shapes.codes(program.shapes.first() + self.shape);
+        let places = self.head..self.head + self.length;
+        places
+            .zip(codes)
+            .map(|(place, code)| word(self.starts[place % RING], *code))
     }
 
     /// Writes the list back.
