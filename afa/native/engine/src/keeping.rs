@@ -1,6 +1,6 @@
 //! Keeping to the limits: at one of them the newest runs or the oldest events go, the key is marked, and all goes on.
 
-use crate::configuration::{Code, Sets, Word, code_of};
+use crate::configuration::{Code, DEAD, Sets, Word, code_of};
 use crate::engine::Engine;
 use crate::key::Key;
 use crate::lane::List;
@@ -45,6 +45,15 @@ impl Matcher<'_> {
     #[inline]
     pub(crate) fn may_be_full(&self, pattern: usize, starts: usize) -> bool {
         starts.saturating_mul(self.programs[pattern].sets.largest()) >= self.max_partial_matches
+    }
+
+    /// Counts what a set has lost because one start event alone has more partial matches than a key may have.
+    #[inline]
+    pub(crate) fn count_cut(&mut self, pattern: usize, code: Code) {
+        let sets = &self.programs[pattern].sets;
+        if sets.largest() >= self.max_partial_matches && code != DEAD {
+            self.findings.refused += usize::from(sets.set(code).is_cut);
+        }
     }
 
     /// Keeps a list to the limit.

@@ -105,6 +105,7 @@ impl Matcher<'_> {
             if new & FINAL != 0 {
                 self.findings.note(program, pattern, false, start, row, new);
             }
+            self.count_cut(pattern, new);
             if old != new {
                 deltas.push(Delta {
                     start,
@@ -123,6 +124,7 @@ impl Matcher<'_> {
             if new & FINAL != 0 {
                 self.findings.note(program, pattern, false, row, row, new);
             }
+            self.count_cut(pattern, new);
             deltas.push(Delta {
                 start: row,
                 old: DEAD,
@@ -164,12 +166,11 @@ impl Matcher<'_> {
 
     #[inline]
     fn follow_entry(&mut self, pattern: usize, keeps_class: bool, ts: i64, row: u32, deltas: &mut Vec<Delta>) {
-        let program = &mut self.programs[pattern];
         let class = if keeps_class {
             self.rows.class(pattern, row)
         } else {
             let (chunk, offset) = parts(row);
-            program.class_of(self.rows.chunk(chunk), offset)
+            self.programs[pattern].class_of(self.rows.chunk(chunk), offset)
         };
         if class >= UNRELEASED {
             return;
@@ -177,6 +178,7 @@ impl Matcher<'_> {
         let mut kept = 0;
         for at in 0..deltas.len() {
             let mut delta = deltas[at];
+            let program = &mut self.programs[pattern];
             if is_closed(program, delta.expires, ts) {
                 continue;
             }
@@ -188,6 +190,7 @@ impl Matcher<'_> {
                     .note_difference(program, pattern, delta.start, row, old, new);
             }
             if delta.old != delta.new {
+                self.count_cut(pattern, delta.new);
                 deltas[kept] = delta;
                 kept += 1;
             }

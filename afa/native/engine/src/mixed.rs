@@ -77,12 +77,13 @@ impl Engine {
         let (first, record) = (row_number(segment.chunk, segment.first + place), segment.record(place));
         let mut gapped = std::mem::take(&mut segment.gapped);
         let end = segment.find_run(place, &times[..segment.keys.len()], &mut gapped);
+        let mut matcher = self.matcher(key.domain);
         if !gapped.is_empty() {
             self.append_rows(key, Stretch::Listed(&gapped), Some(record));
         } else if end == place + 1 {
-            self.matcher(key.domain()).append_one(key, first, Some(record));
+            matcher.append_one(key, first, Some(record));
         } else {
-            self.append_rows(key, Stretch::Run(first, end - place), Some(record));
+            matcher.append(key, Stretch::Run(first, end - place), Some(record));
         }
         gapped.clear();
         segment.gapped = gapped;

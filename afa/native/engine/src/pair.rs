@@ -44,7 +44,12 @@ impl Matcher<'_> {
         let pattern = self.lanes[lane];
         let (old, new) = &mut self.late.pair;
         let mut walk = PairWalk {
-            stepper: Stepper::unlimited(&mut self.programs[pattern], self.rows),
+            stepper: Stepper {
+                program: &mut self.programs[pattern],
+                rows: self.rows,
+                max_partial_matches: self.max_partial_matches,
+                refused: 0,
+            },
             findings: self.findings,
             pattern,
         };
@@ -56,7 +61,10 @@ impl Matcher<'_> {
         if walk.stepper.advance_beside(new, old, (row, ts, class)) {
             walk.note_inserts(new, row);
         }
-        if !old.is(new) && walk.follow(key, lane, place, old, new) {
+        let reaches_end = !old.is(new) && walk.follow(key, lane, place, old, new);
+        let refused = walk.stepper.refused;
+        self.findings.refused += refused;
+        if reaches_end {
             self.keep_all(key);
         }
     }
@@ -111,7 +119,15 @@ impl Stepper<'_> {
     #[cold]
     fn advance_slowly(&mut self, list: &mut Stepping, (row, ts, class): Event) -> bool {
         if let Some(shaped) = &mut list.shaped {
+            let (shape, is_open) = (self.program.shapes.first() + shaped.shape, ts < shaped.expires);
             shaped.put_into(self.program, &mut list.lane);
+            let is_known = is_open && self.learn(&mut list.lane, class, row);
+            if is_known
+                && self.shape_of(&mut list.lane) == Some(shape)
+                && let Some(is_final) = self.advance_shaped(list, (row, ts, class))
+            {
+                return is_final;
+            }
         }
         let event = Entries {
             row: |_| row,
@@ -168,47 +184,34 @@ impl PairWalk<'_> {
     /// Steps a list from where it enters a page to a slot.
     fn step_to(&mut self, list: &mut Stepping, page: &Page, slot: usize) {
         let (pattern, rows): (usize, &Rows) = (self.pattern, self.stepper.rows);
-        let times = page.times(rows);
-        let mut classes = ClassReader::new(rows, pattern);
+        let times = &page.times(rows)[..slot];
         let mut at = 0;
         while at < slot {
-            if let Some(shaped) = &mut list.shaped {
-                let times = &times[at..slot];
-                at += match page.stretch() {
-                    Stretch::Run(first, _) => self.step_alone(shaped, (first..).skip(at).zip(times), &mut classes),
-                    Stretch::Listed(listed) => {
-                        self.step_alone(shaped, listed[at..].iter().copied().zip(times), &mut classes)
-                    }
-                };
+            if let (Some(shaped), Stretch::Listed(listed)) = (&mut list.shaped, page.stretch()) {
+                at += self.step_alone(shaped, &listed[at..slot], &times[at..]);
             }
             if at < slot {
                 let row = page.row(at);
-                self.stepper.advance(list, (row, times[at], classes.of(row)));
+                self.stepper.advance(list, (row, times[at], rows.class(pattern, row)));
                 at += 1;
             }
         }
     }
 
     /// Steps a list as far as its moves are known; the answer is over how many entries.
-    #[inline]
-    fn step_alone<'t>(
-        &self,
-        list: &mut Shaped,
-        entries: impl Iterator<Item = (u32, &'t i64)>,
-        classes: &mut ClassReader<'_>,
-    ) -> usize {
+    #[inline(never)] // the loop needs the registers
+    fn step_alone(&self, list: &mut Shaped, rows: &[u32], times: &[i64]) -> usize {
         let program = &*self.stepper.program;
         let (span, moves) = (program.window.span(), program.shapes.moves());
-        let mut count = 0;
-        for (row, ts) in entries {
-            let found = moves.find(list.shape, classes.of(row));
+        let mut classes = ClassReader::new(self.stepper.rows, self.pattern);
+        for (count, (row, ts)) in rows.iter().zip(times).enumerate() {
+            let found = moves.find(list.shape, classes.of(*row));
             if found.is_stuck() || *ts >= list.expires {
-                break;
+                return count;
             }
-            list.follow(found, row, ts.saturating_add(span));
-            count += 1;
+            list.follow(found, *row, ts.saturating_add(span));
         }
-        count
+        rows.len()
     }
 
     /// Steps both lists over the entries from a place on, until they are the same. Where they are not, what enters a
@@ -261,7 +264,7 @@ impl PairWalk<'_> {
     }
 
     /// Steps both as far as their moves are known.
-    #[inline]
+    #[inline(never)] // the loop needs the registers
     fn step_known(&mut self, old: &mut Stepping, new: &mut Stepping, mut events: impl Iterator<Item = Event>) -> Halt {
         let (Some(old), Some(new)) = (&mut old.shaped, &mut new.shaped) else {
             return events.next().map_or(Halt::End, |event| Halt::Stuck(0, event));

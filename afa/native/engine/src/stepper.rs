@@ -132,7 +132,7 @@ impl Stepper<'_> {
     }
 
     /// Whether the move that comes next is known, now at the latest.
-    fn learn(&mut self, lane: &mut Lane, class: u32, row: u32) -> bool {
+    pub(crate) fn learn(&mut self, lane: &mut Lane, class: u32, row: u32) -> bool {
         let rows = self.rows;
         self.shape_of(lane)
             .is_some_and(|shape| self.program.learn_move(shape, class, || rows.view(row)))
