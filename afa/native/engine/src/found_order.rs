@@ -22,7 +22,9 @@ impl FoundOrder {
             let start = u128::from(rows.ts(found.start).abs_diff(i64::MIN));
             (kind << u64::BITS | start) << PLACE_BITS | place
         });
-        let words = self.words.sort(words);
+        self.words.given.clear();
+        self.words.given.extend(words);
+        let words = self.words.sort();
         self.ordered.clear();
         self.ordered.extend(words.iter().map(|word| found[place_in(*word)]));
         let mut at = 0;
