@@ -175,10 +175,10 @@ impl Chunk {
         match &mut self.times {
             Times::Owned(times) => gather(times, first, order),
             Times::Arrow(times) => {
-                let mut owned = Vec::with_capacity(times.len());
-                owned.extend_from_slice(&times[..first]);
-                owned.extend(order.iter().map(|offset| times[usize::from(*offset)]));
-                owned.extend_from_slice(&times[end..]);
+                let mut owned = pick(times, order);
+                if owned.len() < times.len() {
+                    owned = [&times[..first], &owned, &times[end..]].concat();
+                }
                 self.times = Times::Owned(owned);
             }
         }
@@ -439,12 +439,22 @@ impl Chunk {
     }
 }
 
+/// The values at these offsets.
+fn pick<T: Copy>(values: &[T], order: &[u16]) -> Vec<T> {
+    let offsets = order.iter().map(|offset| usize::from(*offset));
+    match values.first_chunk::<CHUNK_ROWS>() {
+        // Nothing has to be checked for each.
+        Some(full) => offsets.map(|offset| full[offset % CHUNK_ROWS]).collect(),
+        None => offsets.map(|offset| values[offset]).collect(),
+    }
+}
+
 /// Puts values from one on into the order of these offsets; there may be none at all.
 fn gather<T: Copy>(values: &mut Vec<T>, first: usize, order: &[u16]) {
     if values.is_empty() {
         return;
     }
-    let gathered: Vec<T> = order.iter().map(|offset| values[usize::from(*offset)]).collect();
+    let gathered = pick(values, order);
     if gathered.len() == values.len() {
         *values = gathered;
     } else {

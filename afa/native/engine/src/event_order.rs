@@ -21,6 +21,7 @@ pub(crate) struct EventOrder {
     pub(crate) groups: Vec<(u32, usize)>,
     /// The keys of rows whose identity another row has that came before.
     pub(crate) again: Vec<u32>,
+    left_out: Vec<u16>,
     /// Rows of one key, by a time that leaves room for them in a word.
     narrow: NearlySorted<u64>,
     /// Rows of any keys and times.
@@ -79,11 +80,7 @@ impl EventOrder {
         if has_ties {
             self.settle_ties(given);
         }
-        if self.rows.len() < given.keys.len() {
-            let left_out = given.keys.iter().zip(row_number(given.first)..);
-            let left_out = left_out.filter(|(key, _)| **key == NO_KEY);
-            self.rows.extend(left_out.map(|(_, row)| row));
-        }
+        self.rows.extend_from_slice(&self.left_out);
     }
 
     /// Whether the rows were in order already.
@@ -100,14 +97,23 @@ impl EventOrder {
 
     /// Sorts rows of one key whose times are not far from this one; true if two have one time.
     fn sort_narrow(&mut self, given: &Given<'_>, from: i64) -> bool {
-        let words = given.keys.iter().zip(given.times()).zip(given.first as u64..);
-        let words = words.map(|((key, ts), row)| {
-            // What does not count comes before all others.
-            let instant = if *key == NO_KEY { 0 } else { ts.abs_diff(from) + 1 };
-            instant << CHUNK_BITS | row
-        });
-        let words = self.narrow.sort(words);
-        let words = &words[count_left_out(given.keys)..];
+        let words = &mut self.narrow.given;
+        words.clear();
+        vectorized(
+            #[inline(always)]
+            || {
+                let rows = given.keys.iter().zip(given.times()).enumerate();
+                words.extend(rows.map(|(at, (key, ts))| {
+                    // What does not count comes before all others.
+                    let counts = 0_u64.wrapping_sub(u64::from(*key != NO_KEY));
+                    let instant = ts.wrapping_sub(from).cast_unsigned().wrapping_add(1);
+                    (instant & counts) << CHUNK_BITS | (given.first + at) as u64
+                }));
+            },
+        );
+        let (left_out, words) = self.narrow.sort().split_at(count_left_out(given.keys));
+        self.left_out.clear();
+        self.left_out.extend(left_out.iter().map(|word| row_in(*word)));
         self.rows.clear();
         vectorized(
             #[inline(always)]
@@ -121,17 +127,20 @@ impl EventOrder {
     }
 
     /// Sorts rows; true if two have one key and time.
+    #[allow(clippy::cast_possible_truncation)] // the row is in the last bits
     fn sort_wide(&mut self, given: &Given<'_>) -> bool {
-        let words = given.keys.iter().zip(given.times()).zip(given.first as u64..);
+        let words = given.keys.iter().zip(given.times()).zip(given.first as u128..);
         let words = words.map(|((key, ts), row)| {
             let instant = u128::from(*key) << u64::BITS | u128::from(ts.abs_diff(i64::MIN));
             let instant = if *key == NO_KEY { 0 } else { instant + 1 };
-            instant << CHUNK_BITS | u128::from(row)
+            instant << CHUNK_BITS | row
         });
-        let words = self.wide.sort(words);
-        let words = &words[count_left_out(given.keys)..];
+        self.wide.given.clear();
+        self.wide.given.extend(words);
+        let (left_out, words) = self.wide.sort().split_at(count_left_out(given.keys));
+        self.left_out.clear();
+        self.left_out.extend(left_out.iter().map(|word| row_in(*word as u64)));
         self.rows.clear();
-        #[allow(clippy::cast_possible_truncation)] // the row is in the last bits
         self.rows.extend(words.iter().map(|word| row_in(*word as u64)));
         !words.is_sorted_by(|one, next| one >> CHUNK_BITS < next >> CHUNK_BITS)
     }
@@ -142,7 +151,9 @@ impl EventOrder {
             self.groups.push((key, self.rows.len()));
             return;
         }
-        let same = self.rows.chunk_by(|one, next| given.key_of(*one) == given.key_of(*next));
+        let same = self
+            .rows
+            .chunk_by(|one, next| given.key_of(*one) == given.key_of(*next));
         self.groups.extend(same.map(|rows| (given.key_of(rows[0]), rows.len())));
     }
 

@@ -76,7 +76,9 @@ impl Matcher<'_> {
             if page == key.spine.pages.len() {
                 return scratch.pairs.clear();
             }
-            let here = scratch.places[at..].iter().take_while(|place| place.page + added == page);
+            let here = scratch.places[at..]
+                .iter()
+                .take_while(|place| place.page + added == page);
             let here = here.count();
             if here == 0 {
                 self.pass_page(&key.spine.pages[page], &mut scratch.pairs);

@@ -77,7 +77,7 @@ impl Engine {
         let (first, record) = (row_number(segment.chunk, segment.first + place), segment.record(place));
         let mut gapped = std::mem::take(&mut segment.gapped);
         let end = segment.find_run(place, &times[..segment.keys.len()], &mut gapped);
-        let mut matcher = self.matcher(key.domain);
+        let mut matcher = self.matcher(key.domain());
         if !gapped.is_empty() {
             self.append_rows(key, Stretch::Listed(&gapped), Some(record));
         } else if end == place + 1 {

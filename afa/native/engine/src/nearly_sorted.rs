@@ -3,53 +3,66 @@
 /// Words that are put into order, in memory that is used again.
 #[derive(Debug, Default)]
 pub(crate) struct NearlySorted<W> {
-    words: Vec<W>,
+    /// The words as they come.
+    pub(crate) given: Vec<W>,
     late: Vec<W>,
+    merged: Vec<W>,
 }
 
 impl<W: Copy + Ord + Default> NearlySorted<W> {
-    /// Puts words into order.
-    #[inline]
-    pub(crate) fn sort(&mut self, words: impl Iterator<Item = W>) -> &[W] {
-        self.words.clear();
-        self.words.extend(words);
-        if self.late.len() < self.words.len() {
-            self.late.resize(self.words.len(), W::default());
+    /// The given words in order; they are given anew the next time.
+    pub(crate) fn sort(&mut self) -> &[W] {
+        let count = self.given.len();
+        if self.late.len() < count {
+            self.late.resize(count, W::default());
+            self.merged.resize(count, W::default());
         }
         let late = self.part();
+        if late == 0 {
+            return &self.given;
+        }
         self.late[..late].sort_unstable();
-        self.merge(late);
-        &self.words
+        merge(
+            &self.given[..count - late],
+            &self.late[..late],
+            &mut self.merged[..count],
+        );
+        &self.merged[..count]
     }
 
     /// Parts words that come after all before them, which are put in front, from the others; the answer is how many those
     /// are.
     fn part(&mut self) -> usize {
+        let count = self.given.len();
+        let (words, late) = (&mut self.given[..count], &mut self.late[..count]);
         let (mut ascending, mut newest) = (0, W::default());
-        for at in 0..self.words.len() {
+        for at in 0..count {
             // Both are written, and one of them stays: that one is late comes as a surprise.
-            let word = self.words[at];
-            self.words[ascending] = word;
-            self.late[at - ascending] = word;
+            let word = words[at];
+            words[ascending] = word;
+            late[at - ascending] = word;
             ascending += usize::from(word >= newest);
             newest = newest.max(word);
         }
-        self.words.len() - ascending
+        count - ascending
     }
+}
 
-    /// Merges them from the end on: what lies before all late ones stays where it is.
-    fn merge(&mut self, mut late: usize) {
-        let words = self.words.as_mut_slice();
-        let mut ascending = words.len() - late;
-        while late > 0 && ascending > 0 {
-            let (newest, newest_late) = (words[ascending - 1], self.late[late - 1]);
-            let is_late = newest_late > newest;
-            words[ascending + late - 1] = newest.max(newest_late);
-            late -= usize::from(is_late);
-            ascending -= usize::from(!is_late);
-        }
-        words[..late].copy_from_slice(&self.late[..late]);
+/// Merges words in order; which of them comes next is a surprise too.
+fn merge<W: Copy + Ord>(one: &[W], other: &[W], merged: &mut [W]) {
+    let mut from_one = 0;
+    let (mut at, count) = (0, merged.len());
+    while at < count
+        && let (Some(word), Some(late)) = (one.get(from_one), other.get(at - from_one))
+    {
+        merged[at] = *word.min(late);
+        from_one += usize::from(word <= late);
+        at += 1;
     }
+    let from_other = at - from_one;
+    let left = one.len() - from_one;
+    merged[at..at + left].copy_from_slice(&one[from_one..]);
+    merged[at + left..].copy_from_slice(&other[from_other..]);
 }
 
 #[cfg(test)]
@@ -68,12 +81,17 @@ mod tests {
             }
             let mut expected = given.clone();
             expected.sort_unstable();
-            assert_eq!(memory.sort(given.into_iter()), expected);
+            memory.given = given;
+            assert_eq!(memory.sort(), expected);
         }
     }
 
     #[test]
     fn late_words_may_come_before_all_others() {
-        assert_eq!(NearlySorted::default().sort([5, 4, 9, 1].into_iter()), [1, 4, 5, 9]);
+        let mut memory = NearlySorted {
+            given: vec![5, 4, 9, 1],
+            ..NearlySorted::default()
+        };
+        assert_eq!(memory.sort(), [1, 4, 5, 9]);
     }
 }
