@@ -19,6 +19,7 @@ mod chain;
 pub mod change_arrow;
 pub mod change_table;
 pub mod chunk;
+mod classifying;
 pub mod configuration;
 pub mod domain;
 pub mod engine;

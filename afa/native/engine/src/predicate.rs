@@ -71,6 +71,14 @@ impl Truths {
         low | self.bits.get(index + 1).copied().unwrap_or(0) << (64 - shift)
     }
 
+    /// Says what is true of the first rows.
+    #[cfg(test)]
+    pub(crate) fn fill(&mut self, rows: usize, holds: impl Fn(usize) -> bool) {
+        self.bits.resize(rows.div_ceil(64), 0);
+        (0..rows).for_each(|row| self.set(row, Some(holds(row)), &mut 0));
+        self.filled = rows;
+    }
+
     fn set(&mut self, offset: usize, truth: Option<bool>, unknown: &mut u64) {
         match truth {
             Some(true) => self.bits[offset / 64] |= 1 << (offset % 64),
