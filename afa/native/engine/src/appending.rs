@@ -95,7 +95,7 @@ impl Matcher<'_> {
         let times = &chunk.times()[offset..offset + count];
         let next = key.spine.extend_last(first, times, LISTED_RUN);
         #[allow(clippy::cast_possible_truncation)] // a run lies in one chunk
-        let row = |at| first + at as u32;
+        let row = move |at| first + at as u32;
         let entries = Entries {
             row,
             times,

@@ -196,9 +196,22 @@ impl Chunk {
         self.places.extend_from_slice(order);
     }
 
-    /// The id of a row.
+    /// The number that is a row's id, if it has none of its own; there may be one where there is no answer.
     #[must_use]
     #[inline]
+    pub fn position(&self, offset: usize) -> Option<u64> {
+        match &self.ids {
+            Ids::Numbers(first) => Some(first + self.place(offset) as u64),
+            Ids::Mixed(slots, _) => match slots[offset] {
+                IdSlot::Number(number) => Some(number),
+                IdSlot::Text(..) => None,
+            },
+            Ids::Arrow(..) => None,
+        }
+    }
+
+    /// The id of a row.
+    #[must_use]
     pub fn id(&self, offset: usize) -> IdRef<'_> {
         match &self.ids {
             Ids::Numbers(first) => IdRef::Number(first + self.place(offset) as u64),

@@ -329,7 +329,8 @@ impl Engine {
                 .iter()
                 .map(|pattern| self.programs[*pattern].chain.len())
                 .max();
-            while key.spine.pages.len() > 1 && can_drop_front(&key.spine, &self.rows, punctuation, reach.unwrap_or(0)) {
+            let reach = reach.unwrap_or(0);
+            while key.spine.pages.len() > 1 && can_drop_front(&key.spine, &self.rows, punctuation, reach) {
                 self.drop_front(key);
             }
         }
@@ -346,7 +347,9 @@ impl Engine {
         let Some(page) = key.spine.pages.pop_front() else {
             return;
         };
-        self.note_cover(key, &page);
+        if self.lanes.iter().any(|pattern| self.programs[*pattern].gap_free) {
+            self.note_cover(key, &page);
+        }
         page.release(&mut self.rows);
     }
 

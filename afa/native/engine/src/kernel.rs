@@ -275,7 +275,9 @@ fn missing(known: u64, rows: usize) -> u64 {
     rows as u64 - u64::from((known & rows_mask(rows)).count_ones())
 }
 
-fn rows_mask(rows: usize) -> u64 {
+/// The bits of so many rows.
+#[inline]
+pub(crate) fn rows_mask(rows: usize) -> u64 {
     if rows >= WORD_ROWS { u64::MAX } else { (1 << rows) - 1 }
 }
 

@@ -7,7 +7,9 @@ use crate::shapes::{MOST_WORDS, Move, NO_SHAPE};
 
 /// A list of partial matches. Most are short; then they lie where they belong, because a key's state should be in few
 /// places.
-pub type List = SmallVec<[Word; 4]>;
+pub type List = SmallVec<[Word; SHORT_LIST]>;
+/// So many words of a list lie where it belongs.
+pub(crate) const SHORT_LIST: usize = 4;
 /// By lane; most engines have one.
 pub type Lanes = SmallVec<[Lane; 1]>;
 

@@ -21,6 +21,7 @@ mod chain;
 pub mod change_arrow;
 pub mod change_table;
 pub mod chunk;
+mod classifying;
 pub mod configuration;
 mod constants;
 pub mod domain;

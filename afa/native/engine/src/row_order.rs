@@ -21,7 +21,9 @@ impl RowOrder {
             let start = u128::from(row.start.abs_diff(i64::MIN));
             (kind << u64::BITS | start) << PLACE_BITS | place
         });
-        let words = self.words.sort(words);
+        self.words.given.clear();
+        self.words.given.extend(words);
+        let words = self.words.sort();
         self.ordered.clear();
         self.ordered.extend(words.iter().map(|word| rows[place_in(*word)]));
         let mut at = 0;

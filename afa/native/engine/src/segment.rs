@@ -2,14 +2,13 @@
 //! all at once.
 
 use crate::batch::Waiting;
+use crate::classifying::classify_rows;
 use crate::domain::{Origin, is_released};
 use crate::engine::Engine;
-use crate::epochs::ClassTable;
 use crate::expression::EventView;
 use crate::kernel::{WORD_ROWS, vectorized};
 use crate::program::{Program, UNRELEASED, UNSEEN};
-use crate::rows::{Rows, Stretch, row_number};
-use crate::truths::Truths;
+use crate::rows::{Stretch, row_number};
 use crate::value::Value;
 
 /// No key: the row is not to be taken.
@@ -262,6 +261,8 @@ impl Engine {
         for lane in 0..self.lanes.len() {
             let pattern = self.lanes[lane];
             let mut classes = std::mem::take(self.rows.chunk_mut(chunk).classes_mut(pattern));
+            // All at once: a chunk may come in many segments.
+            classes.reserve_exact(self.rows.chunk(chunk).len().saturating_sub(classes.len()));
             classes.resize(end, UNSEEN);
             let program = &mut self.programs[pattern];
             classify_rows(program, &self.rows, chunk, begin, &mut classes[begin..], oldest, newest);
@@ -363,81 +364,6 @@ fn span(times: &[i64]) -> (i64, i64) {
         },
     )
 }
-
-/// Finds the classes of rows; the truths that decide are known.
-fn classify_rows(
-    program: &mut Program,
-    rows: &Rows,
-    chunk: usize,
-    begin: usize,
-    classes: &mut [u32],
-    oldest: i64,
-    newest: i64,
-) {
-    let chunk = rows.chunk(chunk);
-    if program.alive_until(oldest) < newest {
-        for (place, class) in classes.iter_mut().enumerate() {
-            *class = program.class_of(chunk, begin + place);
-        }
-        return;
-    }
-    let number = program.alive_at(oldest);
-    let alive = program.alive(number);
-    let mut unknown = true;
-    if let ClassTable::Dense(table) = &alive.classes
-        && alive.predicates.len() <= MOST_BYTEWISE
-    {
-        let truths: Vec<Truths<'_>> = alive
-            .predicates
-            .iter()
-            .map(|predicate| chunk.truths(*predicate))
-            .collect();
-        let mut by_truths = [0; 1 << MOST_BYTEWISE];
-        by_truths[..table.len()].copy_from_slice(table);
-        unknown = vectorized(
-            #[inline(always)]
-            || classify_bytewise(&truths, begin, &by_truths, classes),
-        );
-    }
-    if unknown {
-        for (place, class) in classes.iter_mut().enumerate() {
-            *class = program.class_in(number, chunk, begin + place);
-        }
-    }
-}
-
-/// Finds the class of each row by its truths; true if one is not known.
-#[inline(always)]
-#[allow(clippy::inline_always)] // into the code for the machine's vectors
-#[allow(clippy::cast_possible_truncation)] // half a word at a time
-fn classify_bytewise(
-    truths: &[Truths<'_>],
-    begin: usize,
-    table: &[u32; 1 << MOST_BYTEWISE],
-    classes: &mut [u32],
-) -> bool {
-    let mut least = u32::MAX;
-    for (block, classes) in classes.chunks_mut(WORD_ROWS).enumerate() {
-        let mut indices = [0_u32; WORD_ROWS];
-        for (bit, truths) in truths.iter().enumerate() {
-            let word = truths.word(begin + block * WORD_ROWS);
-            let (low, high) = indices.split_at_mut(WORD_ROWS / 2);
-            for (row, (low, high)) in low.iter_mut().zip(high).enumerate() {
-                *low |= ((word as u32) >> row & 1) << bit;
-                *high |= (((word >> 32) as u32) >> row & 1) << bit;
-            }
-        }
-        for (class, index) in classes.iter_mut().zip(indices) {
-            let known = table[index as usize % table.len()];
-            least = least.min(known);
-            *class = known.wrapping_sub(1);
-        }
-    }
-    least == 0
-}
-
-/// With more predicates the truths of a row do not fit into a byte.
-const MOST_BYTEWISE: usize = 8;
 
 /// Whether the key field of a pattern is the event's key; an integer is compared as its digits.
 fn is_own(program: &Program, event: &dyn EventView, key: &str) -> bool {

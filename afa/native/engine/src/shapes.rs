@@ -5,6 +5,7 @@
 //! one look-up, however many start events the list has; only their rows are carried along.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use foldhash::fast::FixedState;
 
@@ -28,7 +29,7 @@ pub(crate) struct Move {
     pub(crate) next: u32,
     /// A bit per word that stays.
     pub(crate) kept: u16,
-    /// How many words before the first that stays.
+    /// How many words before the first that stays; none if words go from between others, which is done first.
     pub(crate) front: u8,
     /// How many words stay (lower half), and what is true of the move.
     marks: u8,
@@ -52,6 +53,28 @@ impl Move {
         front: 1,
         ..Self::UNKNOWN
     };
+
+    /// One that leads to a list of this length.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // at most MOST_WORDS
+    pub(crate) fn standing(length: usize) -> Self {
+        Self {
+            marks: length as u8 & Self::COUNT,
+            ..Self::UNKNOWN
+        }
+    }
+
+    /// Whether there is more to it than that words go at either end, and one begins.
+    #[inline]
+    pub(crate) fn is_special(self) -> bool {
+        self.marks & (Self::STUCK | Self::SCATTERED | Self::FINAL) != 0
+    }
+
+    /// How long the list is then.
+    #[inline]
+    pub(crate) fn length(self) -> usize {
+        self.count() + usize::from(self.begins())
+    }
 
     #[inline]
     pub(crate) fn is_stuck(self) -> bool {
@@ -96,16 +119,17 @@ impl Move {
     fn of(next: u32, kept: u16, begins: bool, is_final: bool) -> Self {
         let front = kept.trailing_zeros().min(15);
         let together = kept >> front;
+        let is_scattered = together & (together + 1) != 0;
         let mark = |truth: bool, mark: u8| if truth { mark } else { 0 };
         #[allow(clippy::cast_possible_truncation)] // at most MOST_WORDS
         Self {
             next,
             kept,
-            front: if kept == 0 { 0 } else { front as u8 },
+            front: if kept == 0 || is_scattered { 0 } else { front as u8 },
             marks: kept.count_ones() as u8
                 | mark(begins, Self::BEGINS)
                 | mark(is_final, Self::FINAL)
-                | mark(together & (together + 1) != 0, Self::SCATTERED),
+                | mark(is_scattered, Self::SCATTERED),
         }
     }
 }
@@ -136,17 +160,25 @@ impl Ending {
 pub(crate) struct Moves<'a> {
     moves: &'a [Move],
     class_bits: u32,
+    /// There is room for so many.
+    classes: u32,
 }
 
-impl Moves<'_> {
+impl<'a> Moves<'a> {
     /// The move of a class from a shape.
     #[inline]
     pub(crate) fn find(self, shape: u32, class: u32) -> Move {
-        if class >> self.class_bits != 0 {
-            return Move::UNKNOWN;
+        self.get(shape, class).copied().unwrap_or(Move::UNKNOWN)
+    }
+
+    /// The same; none if there is no room for it.
+    #[inline]
+    pub(crate) fn get(self, shape: u32, class: u32) -> Option<&'a Move> {
+        if class >= self.classes {
+            return None;
         }
         let at = (shape as usize) << self.class_bits | class as usize;
-        self.moves.get(at).copied().unwrap_or(Move::UNKNOWN)
+        self.moves.get(at)
     }
 }
 
@@ -183,6 +215,7 @@ impl Shapes {
         Moves {
             moves: &self.moves,
             class_bits: self.class_bits,
+            classes: 1 << self.class_bits,
         }
     }
 
@@ -244,18 +277,19 @@ impl Shapes {
     }
 
     fn number(&mut self, codes: [Code; MOST_WORDS]) -> u32 {
-        if let Some(number) = self.numbers.get(&codes) {
-            return *number;
-        }
-        if (self.codes.len() + 1) << self.class_bits > MOST_MOVES {
+        let is_full = (self.codes.len() + 1) << self.class_bits > MOST_MOVES;
+        if is_full && !self.numbers.contains_key(&codes) {
             self.are_worthless = self.uses < WORTHY_USES * self.codes.len();
             self.begin_anew();
         }
         let number = self.first.saturating_add(number_of(self.codes.len()));
+        match self.numbers.entry(codes) {
+            Entry::Occupied(known) => return *known.get(),
+            Entry::Vacant(room) => room.insert(number),
+        };
         self.are_worthless |= number >= NO_SHAPE - 1;
         self.codes.push(codes);
         self.endings.push(Ending::SEVERAL);
-        self.numbers.insert(codes, number);
         self.moves.resize(self.codes.len() << self.class_bits, Move::UNKNOWN);
         number
     }

@@ -1,13 +1,15 @@
 //! The innermost loop: the list of one pattern, stepped over entries in event order.
 
+use std::ops::Range;
+
 use crate::configuration::{DEAD, FINAL, Word, code_of, start_row, word};
 use crate::keeping::keep_to;
-use crate::lane::{Lane, List};
+use crate::lane::{Lane, List, SHORT_LIST};
 use crate::matcher::expiry;
 use crate::pattern::Window;
 use crate::program::{Program, UNRELEASED};
 use crate::rows::Rows;
-use crate::shapes::{MOST_WORDS, Move};
+use crate::shapes::{MOST_WORDS, Move, Moves};
 
 /// Entries to be stepped over, by their number among them.
 pub(crate) struct Entries<'a, R: Fn(usize) -> u32> {
@@ -75,9 +77,9 @@ type Starts = [u32; RING];
 #[derive(Clone, Copy)]
 struct Cursor {
     shape: u32,
-    expires: i64,
     head: usize,
-    length: usize,
+    /// The move that led here: it knows how long the list is.
+    last: Move,
 }
 
 impl<'a> Stepper<'a> {
@@ -184,31 +186,25 @@ impl Stepper<'_> {
         witness: &mut impl Witness,
     ) -> usize {
         let program = &*self.program;
-        let (span, moves) = (program.window.span(), program.shapes.moves());
-        let (mut cursor, mut starts) = Shaped::of(program, lane).apart();
+        let (mut cursor, mut starts, mut expires) = Shaped::of(program, lane).apart();
         let end = entries.times.len().min(entries.classes.len());
-        let (times, classes) = (&entries.times[..end], &entries.classes[..end]);
         let mut at = from;
-        'pages: while at < end {
+        while at < end {
             if at == witness.next_page()
                 && let Some(entering) = witness.begin_page()
             {
-                cursor.put_into(&starts, program, entering);
+                cursor.put_into(&starts, expires, program, entering);
             }
             let page_end = end.min(witness.next_page());
-            while at < page_end {
-                let (ts, found) = (times[at], moves.find(cursor.shape, classes[at]));
-                if ts >= cursor.expires || found.is_stuck() {
-                    break 'pages;
-                }
-                cursor.follow(&mut starts, found, (entries.row)(at), ts.saturating_add(span));
-                if found.is_final() {
-                    cursor.note_finals(&starts, program, at, witness);
-                }
-                at += 1;
+            let stop = at + count_open(&entries.times[at..page_end], expires, program.window.span());
+            let reached = cursor.go(&mut starts, program, entries, at..stop, witness);
+            expires = cursor.expires(&starts, program, self.rows);
+            at = reached;
+            if reached < page_end {
+                break;
             }
         }
-        cursor.put_into(&starts, program, lane);
+        cursor.put_into(&starts, expires, program, lane);
         self.program.shapes.note_uses(at - from);
         at
     }
@@ -268,9 +264,9 @@ impl Shaped {
     #[inline]
     pub(crate) fn follow(&mut self, found: Move, row: u32, closes: i64) {
         let mut cursor = self.cursor();
-        cursor.follow(&mut self.starts, found, row, closes);
-        (self.shape, self.expires) = (cursor.shape, cursor.expires);
-        (self.head, self.length) = (cursor.head, cursor.length);
+        cursor.follow(&mut self.starts, found, row);
+        self.expires = if found.is_fresh() { closes } else { self.expires };
+        (self.shape, self.head, self.length) = (cursor.shape, cursor.head, cursor.last.length());
     }
 
     /// Whether two lists of one shape have the same start events.
@@ -293,22 +289,21 @@ impl Shaped {
     /// Writes the list back.
     #[inline]
     pub(crate) fn put_into(&mut self, program: &Program, lane: &mut Lane) {
-        self.cursor().put_into(&self.starts, program, lane);
+        self.cursor().put_into(&self.starts, self.expires, program, lane);
     }
 
     #[inline]
     fn cursor(&self) -> Cursor {
         Cursor {
             shape: self.shape,
-            expires: self.expires,
             head: self.head,
-            length: self.length,
+            last: Move::standing(self.length),
         }
     }
 
     #[inline]
-    fn apart(self) -> (Cursor, Starts) {
-        (self.cursor(), self.starts)
+    fn apart(self) -> (Cursor, Starts, i64) {
+        (self.cursor(), self.starts, self.expires)
     }
 }
 
@@ -318,27 +313,87 @@ impl Cursor {
         (self.head + place) % RING
     }
 
+    /// Goes over entries as far as moves are known; the answer is the first that was not taken. No window closes on the
+    /// way.
     #[inline]
-    fn follow(&mut self, starts: &mut Starts, found: Move, row: u32, closes: i64) {
-        if found.is_scattered() {
-            self.scatter(starts, found.kept);
-        } else {
-            self.head += usize::from(found.front);
+    fn go<R: Fn(usize) -> u32>(
+        &mut self,
+        starts: &mut Starts,
+        program: &Program,
+        entries: &Entries<'_, R>,
+        range: Range<usize>,
+        witness: &mut impl Witness,
+    ) -> usize {
+        let moves = program.shapes.moves();
+        let (mut at, classes) = (range.start, &entries.classes[..range.end]);
+        loop {
+            at = self.go_plainly(starts, moves, classes, at, &entries.row);
+            let class = classes.get(at);
+            let Some(found) = class.and_then(|class| moves.get(self.shape, *class)) else {
+                return at;
+            };
+            if found.is_stuck() {
+                return at;
+            }
+            self.follow(starts, *found, (entries.row)(at));
+            if found.is_final() {
+                self.note_finals(starts, program, at, witness);
+            }
+            at += 1;
         }
-        let kept = found.count();
-        self.expires = if found.is_fresh() { closes } else { self.expires };
-        starts[self.place(kept)] = row;
-        self.length = kept + usize::from(found.begins());
-        self.shape = found.next;
     }
 
-    /// Keeps some words, not all of which are neighbours.
+    /// The same as long as there is nothing special to the moves.
+    #[inline(never)] // small enough to have all of it in registers
+    fn go_plainly(
+        &mut self,
+        starts: &mut Starts,
+        moves: Moves<'_>,
+        classes: &[u32],
+        from: usize,
+        row: &impl Fn(usize) -> u32,
+    ) -> usize {
+        let (mut shape, mut head, before) = (self.shape, self.head, self.last);
+        let (mut at, mut last) = (from, &before);
+        while at < classes.len() {
+            let Some(found) = moves.get(shape, classes[at]).filter(|found| !found.is_special()) else {
+                break;
+            };
+            head += usize::from(found.front);
+            starts[(head + found.count()) % RING] = row(at);
+            (shape, last) = (found.next, found);
+            at += 1;
+        }
+        (self.shape, self.head, self.last) = (shape, head, *last);
+        at
+    }
+
+    #[inline]
+    fn follow(&mut self, starts: &mut Starts, found: Move, row: u32) {
+        if found.is_scattered() {
+            self.scatter(starts, found.kept);
+        }
+        self.head += usize::from(found.front);
+        starts[self.place(found.count())] = row;
+        (self.shape, self.last) = (found.next, found);
+    }
+
+    /// Brings words together that stay, not all of which are neighbours.
     fn scatter(self, starts: &mut Starts, kept: u16) {
         let mut to = 0;
-        for from in 0..self.length {
+        for from in 0..self.last.length() {
             starts[self.place(to)] = starts[self.place(from)];
             to += usize::from(kept >> from & 1);
         }
+    }
+
+    /// When the first word expires.
+    #[inline]
+    fn expires(self, starts: &Starts, program: &Program, rows: &Rows) -> i64 {
+        if self.last.length() == 0 {
+            return i64::MAX;
+        }
+        expiry(program, rows, starts[self.place(0)])
     }
 
     #[inline(never)] // seldom called, and the loop needs the registers
@@ -349,24 +404,35 @@ impl Cursor {
         if let Some((place, configuration)) = ending.only() {
             return witness.note_only(program, at, word_at(place), configuration);
         }
-        for place in (0..self.length).filter(|place| codes[*place] & FINAL != 0) {
+        for place in (0..self.last.length()).filter(|place| codes[*place] & FINAL != 0) {
             witness.note(program, at, word_at(place));
         }
     }
 
     #[inline]
-    fn put_into(self, starts: &Starts, program: &Program, lane: &mut Lane) {
+    fn put_into(self, starts: &Starts, expires: i64, program: &Program, lane: &mut Lane) {
         let shape = program.shapes.first() + self.shape;
-        let (codes, length) = (program.shapes.codes(shape), self.length.min(MOST_WORDS));
-        let mut words = [0; MOST_WORDS];
-        for place in 0..length {
-            words[place] = word(starts[self.place(place)], codes[place]);
-        }
-        let list = lane.edit();
-        list.clear();
-        list.extend_from_slice(&words[..length]);
-        (lane.shape, lane.expires) = (shape, self.expires);
+        let (codes, length) = (program.shapes.codes(shape), self.last.length().min(MOST_WORDS));
+        let word_at = |place: usize| word(starts[self.place(place)], codes[place]);
+        *lane.edit() = if length <= SHORT_LIST {
+            // What lies behind the end does not matter.
+            List::from_buf_and_len(std::array::from_fn(word_at), length)
+        } else {
+            (0..length).map(word_at).collect()
+        };
+        (lane.shape, lane.expires) = (shape, expires);
     }
+}
+
+/// Of entries in order, how many of the first lie before every window that may close: that of the list's first word,
+/// and one that begins with the first entry.
+#[inline]
+fn count_open(times: &[i64], expires: i64, span: i64) -> usize {
+    let limit = expires.min(times[0].saturating_add(span.max(1)));
+    if times[times.len() - 1] < limit {
+        return times.len();
+    }
+    times.partition_point(|ts| *ts < limit)
 }
 
 /// Drops the partial matches whose window closes at or before an instant: lists are ordered by start. The answer is

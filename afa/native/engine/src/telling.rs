@@ -6,6 +6,8 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 
 use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, IdSlot, Outcome, PatternFace, Patterns};
+use crate::chunk::Chunk;
+use crate::domain::Domain;
 use crate::engine::Engine;
 use crate::event::{Id, IdRef};
 use crate::found::Found;
@@ -13,7 +15,7 @@ use crate::row_order::RowOrder;
 use crate::key::Key;
 use crate::pattern::Window;
 use crate::program::Program;
-use crate::rows::parts;
+use crate::rows::{Reader, Rows};
 use crate::value::Value;
 
 /// What patterns are called.
@@ -124,17 +126,76 @@ struct Edge {
     id: IdSlot,
 }
 
-/// Where a change of a key stands among its others: record, retractions before inserts, start, end.
+impl Edge {
+    /// One that stands for no event, least of all for this row.
+    fn other_than(row: u32) -> Self {
+        Self {
+            row: !row,
+            ts: 0,
+            id: IdSlot::NOTHING,
+        }
+    }
+}
+
+/// What is the same in all matches of one pattern and configuration.
+struct Sample {
+    pattern: usize,
+    configuration: u32,
+    /// They live so long; negative: they have no window in time.
+    length: i64,
+    /// Whether inserts wait until they are final.
+    holds: bool,
+    /// All that does not depend on the events.
+    row: ChangeRow,
+}
+
+impl Sample {
+    #[inline]
+    fn with(&self, found: &Found, first: Edge, last: Edge) -> ChangeRow {
+        ChangeRow {
+            kind: if found.retracts {
+                ChangeKind::Retract
+            } else {
+                ChangeKind::Insert
+            },
+            record: found.record,
+            start: first.ts,
+            end: last.ts,
+            until: if self.length < 0 {
+                0
+            } else {
+                first.ts.saturating_add(self.length)
+            },
+            first: first.id,
+            last: last.id,
+            ..self.row
+        }
+    }
+}
+
+/// Where a change of a key stands among its others.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Order(u64, i64, i64);
+struct Order {
+    /// Retractions come before inserts.
+    record_and_kind: u64,
+    start: i64,
+    end: i64,
+}
 
 impl Order {
-    const LEAST: Self = Self(0, i64::MIN, i64::MIN);
+    const LEAST: Self = Self {
+        record_and_kind: 0,
+        start: i64::MIN,
+        end: i64::MIN,
+    };
 
     #[inline]
     fn of(found: &Found, first: Edge, last: Edge) -> Self {
-        let kind = u64::from(found.record) << 1 | u64::from(!found.retracts);
-        Self(kind, first.ts, last.ts)
+        Self {
+            record_and_kind: u64::from(found.record) << 1 | u64::from(!found.retracts),
+            start: first.ts,
+            end: last.ts,
+        }
     }
 }
 
@@ -176,33 +237,21 @@ impl Engine {
     /// Tells what was found in one key.
     pub(crate) fn tell(&mut self, key: &Key) {
         let from = self.table.rows.len();
-        let told = std::mem::take(&mut self.findings.list);
-        let (name, partition) = (self.key_index(&key.name), self.domains[key.domain()].partition);
+        let name = self.key_index(&key.name);
         self.ready_manners();
-        // Punctuations may come after them.
-        self.table.rows.reserve(told.len() + self.programs.len());
-        let (mut first, mut last) = (self.edge(told[0].start), self.edge(told[0].end));
-        let (mut before, mut is_sorted) = (Order::LEAST, true);
-        for found in &told {
-            // Matches of several patterns often have the same events.
-            if found.start != first.row {
-                first = self.edge(found.start);
-            }
-            if found.end != last.row {
-                last = self.edge(found.end);
-            }
-            self.tell_one(key, (name, partition), found, first, last);
-            let order = Order::of(found, first, last);
-            (is_sorted, before) = (is_sorted && before <= order, order);
-            if self.telling.manners[found.pattern].holds {
-                self.hold(key, found);
-            }
-        }
-        self.findings.list = told;
-        self.findings.list.clear();
-        if !is_sorted {
+        let mut teller = Teller {
+            rows: &self.rows,
+            programs: &self.programs,
+            domain: &mut self.domains[key.domain()],
+            telling: &mut self.telling,
+            table: &mut self.table,
+            key,
+            name,
+        };
+        if !teller.tell(&self.findings.list) {
             self.telling.order.apply(&mut self.table.rows[from..]);
         }
+        self.findings.list.clear();
     }
 
     fn ready_manners(&mut self) {
@@ -221,22 +270,6 @@ impl Engine {
         }
     }
 
-    #[inline]
-    fn edge(&mut self, row: u32) -> Edge {
-        let (chunk, offset) = parts(row);
-        let chunk = self.rows.chunk(chunk);
-        let id = chunk.id(offset);
-        let position = match id {
-            IdRef::Number(number) => IdSlot::position(number),
-            IdRef::Text(_) => None,
-        };
-        Edge {
-            row,
-            ts: chunk.times()[offset],
-            id: position.unwrap_or_else(|| self.table.push_text(&id.text())),
-        }
-    }
-
     fn key_index(&mut self, name: &Arc<str>) -> u32 {
         if let Some((known, index)) = &self.telling.last_key
             && Arc::ptr_eq(known, name)
@@ -250,81 +283,6 @@ impl Engine {
         });
         self.telling.last_key = Some((name.clone(), index));
         index
-    }
-
-    #[inline]
-    fn outcome_index(&mut self, pattern: usize, configuration: u32) -> u32 {
-        let known = self.telling.find_outcome(pattern, configuration);
-        known.unwrap_or_else(|| self.new_outcome(pattern, configuration))
-    }
-
-    #[cold]
-    fn new_outcome(&mut self, pattern: usize, number: u32) -> u32 {
-        let program = &self.programs[pattern];
-        let configuration = program.sets.configuration(number);
-        self.table.outcomes.push(Outcome {
-            pattern: index_of(pattern),
-            state: program.state_name(configuration.state).clone(),
-            registers: configuration.registers.clone(),
-        });
-        let (mark, place) = (self.telling.mark, index_of(self.table.outcomes.len() - 1));
-        *self.telling.known_outcome(pattern, number) = KnownOutcome { mark, place };
-        place
-    }
-
-    #[inline]
-    fn tell_one(&mut self, key: &Key, (name, partition): (u32, u32), found: &Found, first: Edge, last: Edge) {
-        let outcome = self.outcome_index(found.pattern, found.configuration);
-        let length = self.telling.manners[found.pattern].length;
-        self.table.rows.push(ChangeRow {
-            kind: if found.retracts {
-                ChangeKind::Retract
-            } else {
-                ChangeKind::Insert
-            },
-            degraded: key.degraded,
-            has_until: length >= 0,
-            pattern: index_of(found.pattern),
-            key: name,
-            outcome,
-            record: found.record,
-            partition,
-            start: first.ts,
-            end: last.ts,
-            until: if length < 0 { 0 } else { first.ts.saturating_add(length) },
-            first: first.id,
-            last: last.id,
-        });
-    }
-
-    /// Of what was told last: an insert that is not final yet waits; a retraction of one that waits says nothing.
-    fn hold(&mut self, key: &Key, found: &Found) {
-        let row = self.table.rows[self.table.rows.len() - 1];
-        let domain = &mut self.domains[key.domain()];
-        let identity = (row.end, self.table.match_id(&row));
-        if found.retracts {
-            if domain.held[found.pattern].remove(&identity).is_some() {
-                self.table.rows.pop();
-            }
-            return;
-        }
-        if domain.effective.is_some_and(|bound| row.end < bound) {
-            return;
-        }
-        let outcome = &self.table.outcomes[row.outcome as usize];
-        let held = Held {
-            key: key.name.clone(),
-            degraded: row.degraded,
-            start: row.start,
-            end: row.end,
-            until: row.has_until.then_some(row.until),
-            first: self.rows.id(found.start).owned(),
-            last: self.rows.id(found.end).owned(),
-            state: outcome.state.clone(),
-            registers: outcome.registers.clone(),
-        };
-        domain.held[found.pattern].insert(identity, held);
-        self.table.rows.pop();
     }
 
     /// Tells the held matches of a partition that are final now.
@@ -392,6 +350,136 @@ impl Engine {
                 .then_with(texts)
                 .then_with(|| (a.start, a.end).cmp(&(b.start, b.end)))
         });
+    }
+}
+
+/// Who tells what was found in a key.
+struct Teller<'a> {
+    rows: &'a Rows,
+    programs: &'a [Program],
+    domain: &'a mut Domain,
+    telling: &'a mut Telling,
+    table: &'a mut ChangeTable,
+    key: &'a Key,
+    /// Its number in the table.
+    name: u32,
+}
+
+impl Teller<'_> {
+    /// Tells one after the other; the answer is whether they are in order.
+    fn tell(&mut self, told: &[Found]) -> bool {
+        self.table.rows.reserve(told.len());
+        let (mut starts, mut ends) = (Reader::new(self.rows), Reader::new(self.rows));
+        let (mut first, mut last) = (Edge::other_than(told[0].start), Edge::other_than(told[0].end));
+        let mut sample = self.sample(&told[0]);
+        let (mut before, mut are_sorted) = (Order::LEAST, true);
+        for found in told {
+            // Matches of several patterns often have the same events.
+            if found.start != first.row {
+                first = self.edge(found.start, &mut starts);
+            }
+            if found.end != last.row {
+                last = self.edge(found.end, &mut ends);
+            }
+            if (found.pattern, found.configuration) != (sample.pattern, sample.configuration) {
+                sample = self.sample(found);
+            }
+            self.table.rows.push(sample.with(found, first, last));
+            if sample.holds {
+                self.hold(found);
+            }
+            let order = Order::of(found, first, last);
+            are_sorted &= before.record_and_kind < order.record_and_kind || before <= order;
+            before = order;
+        }
+        are_sorted
+    }
+
+    #[inline]
+    fn edge(&mut self, row: u32, reader: &mut Reader<'_>) -> Edge {
+        let (chunk, offset) = reader.find(row);
+        let id = chunk.position(offset).and_then(IdSlot::position);
+        Edge {
+            row,
+            ts: chunk.times()[offset],
+            id: id.unwrap_or_else(|| self.text_id(chunk, offset)),
+        }
+    }
+
+    #[inline(never)]
+    fn text_id(&mut self, chunk: &Chunk, offset: usize) -> IdSlot {
+        let id = chunk.id(offset);
+        let position = match id {
+            IdRef::Number(number) => IdSlot::position(number),
+            IdRef::Text(_) => None,
+        };
+        position.unwrap_or_else(|| self.table.push_text(&id.text()))
+    }
+
+    /// What matches of this one's pattern and configuration are like.
+    fn sample(&mut self, found: &Found) -> Sample {
+        let known = self.telling.find_outcome(found.pattern, found.configuration);
+        let outcome = known.unwrap_or_else(|| self.new_outcome(found.pattern, found.configuration));
+        let manner = self.telling.manners[found.pattern];
+        Sample {
+            pattern: found.pattern,
+            configuration: found.configuration,
+            length: manner.length,
+            holds: manner.holds,
+            row: ChangeRow {
+                kind: ChangeKind::Insert,
+                degraded: self.key.degraded,
+                has_until: manner.length >= 0,
+                pattern: index_of(found.pattern),
+                key: self.name,
+                outcome,
+                partition: self.domain.partition,
+                ..ChangeRow::punctuation(0, 0, 0, 0)
+            },
+        }
+    }
+
+    #[cold]
+    fn new_outcome(&mut self, pattern: usize, number: u32) -> u32 {
+        let program = &self.programs[pattern];
+        let configuration = program.sets.configuration(number);
+        self.table.outcomes.push(Outcome {
+            pattern: index_of(pattern),
+            state: program.state_name(configuration.state).clone(),
+            registers: configuration.registers.clone(),
+        });
+        let (mark, place) = (self.telling.mark, index_of(self.table.outcomes.len() - 1));
+        *self.telling.known_outcome(pattern, number) = KnownOutcome { mark, place };
+        place
+    }
+
+    /// Of what was told last: an insert that is not final yet waits; a retraction of one that waits says nothing.
+    fn hold(&mut self, found: &Found) {
+        let row = self.table.rows[self.table.rows.len() - 1];
+        let identity = (row.end, self.table.match_id(&row));
+        if found.retracts {
+            if self.domain.held[found.pattern].remove(&identity).is_some() {
+                self.table.rows.pop();
+            }
+            return;
+        }
+        if self.domain.effective.is_some_and(|bound| row.end < bound) {
+            return;
+        }
+        let outcome = &self.table.outcomes[row.outcome as usize];
+        let held = Held {
+            key: self.key.name.clone(),
+            degraded: row.degraded,
+            start: row.start,
+            end: row.end,
+            until: row.has_until.then_some(row.until),
+            first: self.rows.id(found.start).owned(),
+            last: self.rows.id(found.end).owned(),
+            state: outcome.state.clone(),
+            registers: outcome.registers.clone(),
+        };
+        self.domain.held[found.pattern].insert(identity, held);
+        self.table.rows.pop();
     }
 }
 

@@ -8,7 +8,13 @@ pub struct Truths<'a> {
     bits: &'a [u64],
 }
 
-impl Truths<'_> {
+impl<'a> Truths<'a> {
+    /// Those that these bits say.
+    #[must_use]
+    pub fn of(bits: &'a [u64]) -> Self {
+        Self { bits }
+    }
+
     /// Whether the predicate is true of a row, which must have been evaluated.
     #[must_use]
     #[inline]
@@ -69,7 +75,7 @@ impl TruthTable {
             }
             _ => &[],
         };
-        Truths { bits }
+        Truths::of(bits)
     }
 
     /// Makes room for predicates; each takes so many words, the same number in all calls.
