@@ -117,11 +117,18 @@ impl Engine {
             segment.pending.extend(segment.keys.iter().copied().zip(first..));
             place = segment.keys.len();
         }
-        let mut touched = 0;
+        let mut plain = match net {
+            Net::Record => self.plain_rows(segment),
+            Net::Batch => None,
+        };
         while place < segment.keys.len() {
-            if place >= touched {
-                touched = place + TOUCHED_ROWS;
-                self.touch_keys(&segment.keys[place..segment.keys.len().min(touched)]);
+            // Of a run only the last row is alone.
+            let is_alone = segment.keys.get(place + 1) != Some(&segment.keys[place]);
+            if let Some(plain) = plain.as_mut().filter(|_| is_alone) {
+                place = self.take_plain(plain, segment, place);
+                if place == segment.keys.len() {
+                    break;
+                }
             }
             place = match net {
                 Net::Record => self.take_run(segment, place, fed),
@@ -129,16 +136,6 @@ impl Engine {
             };
         }
         segment.clear();
-    }
-
-    /// Looks at the keys of the next rows, all at once: what is not in a cache comes while the others are waited for.
-    fn touch_keys(&self, keys: &[u32]) {
-        if keys.windows(2).all(|pair| pair[0] == pair[1]) {
-            return;
-        }
-        let known = |number: &u32| self.keys.get(*number as usize).and_then(Option::as_ref);
-        let seen = keys.iter().filter_map(known).fold(0, |seen, key| seen ^ key.touch());
-        std::hint::black_box(seen);
     }
 
     /// Takes one row, or a run of rows of one key in order; the answer is the place after them.
@@ -293,9 +290,6 @@ impl Engine {
         }
     }
 }
-
-/// So many rows are looked ahead for their keys.
-const TOUCHED_ROWS: usize = 16;
 
 /// Of a run so many rows are looked at one by one first: a block is too much for a short one.
 const FIRST_ROWS: usize = 16;
