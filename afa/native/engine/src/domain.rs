@@ -17,9 +17,6 @@ use crate::stepper::expire;
 use crate::telling::Held;
 use crate::walk::Plan;
 
-/// Keys at the front of the queue that may not be ready before the search for ready ones stops.
-const MISSES: usize = 32;
-
 pub(crate) struct Predicated {
     pub(crate) condition: Node,
     pub(crate) text: Arc<str>,
@@ -275,51 +272,8 @@ impl Engine {
         program.class_of(chunk, offset)
     }
 
-    fn clean_queue(&mut self, domain: usize, punctuation: i64) {
-        let mut misses = 0;
-        let mut examined = self.domains[domain].queue.len();
-        while misses < MISSES && examined > 0 {
-            examined -= 1;
-            let Some(number) = self.domains[domain].queue.pop_front() else {
-                return;
-            };
-            let Some(mut key) = self.keys[number].take() else {
-                continue;
-            };
-            let ready = key.spine.last_ts().is_none_or(|last| last < punctuation);
-            self.clean_key(&mut key, punctuation);
-            if key.is_idle() {
-                self.numbers.remove(&key.name);
-                self.free_keys.push(number);
-                continue;
-            }
-            misses += usize::from(!ready || key.spine.is_empty());
-            self.domains[domain].queue.push_back(number);
-            self.keys[number] = Some(key);
-        }
-    }
-
-    /// Cleans every key exactly to the punctuation, for whoever looks at them.
-    pub fn clean_all(&mut self) {
-        for number in 0..self.keys.len() {
-            let Some(mut key) = self.keys[number].take() else {
-                continue;
-            };
-            if let Some(punctuation) = self.domains[key.domain()].effective {
-                self.clean_key(&mut key, punctuation);
-            }
-            if key.is_idle() {
-                self.numbers.remove(&key.name);
-                self.free_keys.push(number);
-                self.domains[key.domain()].queue.retain(|queued| *queued != number);
-            } else {
-                self.keys[number] = Some(key);
-            }
-        }
-    }
-
     /// Drops what lies before the punctuation, down to the cover.
-    fn clean_key(&mut self, key: &mut Key, punctuation: i64) {
+    pub(crate) fn clean_key(&mut self, key: &mut Key, punctuation: i64) {
         let before = live(key);
         if key.spine.last_ts().is_none_or(|last| last < punctuation) {
             self.cover_all(key, punctuation);
@@ -373,7 +327,9 @@ impl Engine {
         }
         for (lane, pattern) in self.lanes.iter().enumerate() {
             let state = &mut key.lanes[lane];
-            state.expires = expire(&self.programs[*pattern], &self.rows, state.edit(), punctuation);
+            if state.expires <= punctuation {
+                state.expires = expire(&self.programs[*pattern], &self.rows, state.edit(), punctuation);
+            }
         }
     }
 

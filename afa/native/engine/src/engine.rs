@@ -1,6 +1,6 @@
 //! The engine: records in, changes out. What a match is, is decided by the sets of events and arcs alone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
@@ -12,6 +12,7 @@ use crate::domain::Domain;
 use crate::event::{Id, IdRef};
 use crate::found::Findings;
 use crate::key::{Key, Tomb};
+use crate::key_table::{KeyTable, Known};
 use crate::limits::Limits;
 use crate::linear::LinearScratch;
 use crate::matcher::Matcher;
@@ -87,9 +88,11 @@ pub struct Engine {
     pub(crate) lanes: Vec<usize>,
     /// Patterns that are linear.
     pub(crate) linear: Vec<usize>,
-    pub(crate) numbers: HashMap<Arc<str>, usize, FixedState>,
+    pub(crate) numbers: KeyTable,
     pub(crate) keys: Vec<Option<Box<Key>>>,
     pub(crate) free_keys: Vec<usize>,
+    /// Keys that were idle when they were cleaned, the longest idle first.
+    pub(crate) resting: VecDeque<usize>,
     pub(crate) domains: Vec<Domain>,
     pub(crate) arc_punctuation: Option<i64>,
     /// Lives of arcs that their book does not tell.
@@ -134,9 +137,10 @@ impl Engine {
             rows: Rows::default(),
             lanes: Vec::new(),
             linear: Vec::new(),
-            numbers: HashMap::default(),
+            numbers: KeyTable::default(),
             keys: Vec::new(),
             free_keys: Vec::new(),
+            resting: VecDeque::new(),
             domains: vec![Domain::new(0, programs.len())],
             arc_punctuation: None,
             asked_lives: HashMap::default(),
@@ -178,7 +182,8 @@ impl Engine {
     /// The names of the keys that have state, in order.
     pub fn key_names(&mut self) -> Vec<String> {
         self.clean_all();
-        let mut names: Vec<String> = self.keys.iter().flatten().map(|key| key.name.to_string()).collect();
+        let keys = self.keys.iter().flatten().filter(|key| !key.is_resting);
+        let mut names: Vec<String> = keys.map(|key| key.name.to_string()).collect();
         names.sort_unstable();
         names
     }
@@ -199,10 +204,20 @@ impl Engine {
     }
 
     /// The number of a key, made if there is none; none if there are too many.
+    #[inline]
     pub(crate) fn key_number(&mut self, name: &str, domain: usize) -> Option<usize> {
-        if let Some(number) = self.numbers.get(name) {
-            return Some(*number);
+        match self.numbers.wake(name) {
+            Known::Key(number) => Some(number as usize),
+            Known::Woken(number) => {
+                self.wake_key(number as usize, domain);
+                Some(number as usize)
+            }
+            Known::Nothing => self.new_key(name, domain),
         }
+    }
+
+    #[cold]
+    fn new_key(&mut self, name: &str, domain: usize) -> Option<usize> {
         if self.numbers.len() >= self.limits.max_keys {
             self.counters.refused_keys += 1;
             return None;
@@ -216,7 +231,9 @@ impl Engine {
             self.keys.push(key);
             self.keys.len() - 1
         };
-        self.numbers.insert(name, number);
+        self.queue_key(number);
+        #[allow(clippy::cast_possible_truncation)] // limited by max_keys
+        self.numbers.insert(&name, number as u32);
         Some(number)
     }
 
@@ -242,11 +259,7 @@ impl Engine {
     }
 
     /// Puts it back.
-    pub(crate) fn put_key(&mut self, number: usize, mut key: Box<Key>) {
-        if !key.queued {
-            key.queued = true;
-            self.domains[key.domain()].queue.push_back(number);
-        }
+    pub(crate) fn put_key(&mut self, number: usize, key: Box<Key>) {
         self.keys[number] = Some(key);
     }
 

@@ -92,6 +92,10 @@ pub struct Key {
     pub degraded: bool,
     /// Whether it waits in the queue of keys to be cleaned.
     pub queued: bool,
+    /// Whether it was idle when it was cleaned, and was not met since: it counts as unknown.
+    pub is_resting: bool,
+    /// Whether it waits among the keys that rest, or did.
+    pub is_listed_as_resting: bool,
 }
 
 /// Three cache lines.
@@ -110,7 +114,20 @@ impl Key {
             rare: None,
             degraded: false,
             queued: false,
+            is_resting: false,
+            is_listed_as_resting: false,
         }
+    }
+
+    /// From idle it becomes what a new key is, in a partition.
+    #[allow(clippy::cast_possible_truncation)] // as above
+    pub(crate) fn begin_again(&mut self, domain: usize) {
+        (self.domain, self.is_resting) = (domain as u32, false);
+    }
+
+    /// Nothing of it need be kept: it rests until it is met again, or let go.
+    pub(crate) fn rest(&mut self) {
+        (self.rare, self.degraded, self.is_resting) = (None, false, true);
     }
 
     /// The partition that it belongs to, by the engine's number.

@@ -105,65 +105,11 @@ impl Matcher<'_> {
         Stretch::Run(rows.row(at), count)
     }
 
-    /// Takes one event that comes after all that the key has: the shortest way to what `append` would do.
-    pub fn append_one(&mut self, key: &mut Key, row: u32, record: Option<u32>) {
-        if !self.linear.is_empty() || self.any_gap_free() {
-            return self.append(key, Stretch::Run(row, 1), record);
-        }
-        let (chunk, offset) = parts(row);
-        let ts = self.rows.chunk(chunk).times()[offset];
-        self.push_one(key, row, ts);
-        for lane in 0..self.lanes.len() {
-            let pattern = self.lanes[lane];
-            let class = self.rows.chunk(chunk).class(pattern, offset);
-            let state = &mut key.lanes[lane];
-            match self.stepper(pattern).step_one(state, row, ts, class) {
-                Some(false) => {}
-                Some(true) => {
-                    self.findings.record = record.unwrap_or(self.findings.record);
-                    self.findings
-                        .note_list(&self.programs[pattern], pattern, row, state.list());
-                }
-                None => self.step_rows(state, pattern, Stretch::Run(row, 1), record),
-            }
-        }
-        self.rows.store(chunk, 1, ts);
-        if self.lanes.len() > 1 {
-            self.keep_all(key);
-        }
-    }
-
-    /// Adds an entry at the end. If all others lie before the punctuation they go now, while the key is at hand.
-    #[inline]
-    fn push_one(&mut self, key: &mut Key, row: u32, ts: i64) {
-        let is_alone = key.spine.pages.len() == 1;
-        let passed = |last: i64| self.punctuation.is_some_and(|punctuation| last < punctuation);
-        if let Some(page) = key.spine.pages.back_mut()
-            && is_alone
-            && passed(page.last_ts())
-        {
-            page.release(self.rows);
-            page.begin_anew(row, ts);
-            for (entering, lane) in page.entering.iter_mut().zip(&key.lanes) {
-                entering.copy(lane);
-            }
-            return;
-        }
-        key.spine.ready_page(self.rows, row, 1, LISTED_RUN, key.lanes.iter());
-        if let Some(page) = key.spine.pages.back_mut() {
-            if page.is_run() {
-                page.extend_run(row, 1, ts);
-            } else {
-                page.push(ts, row);
-            }
-        }
-    }
-
     pub(crate) fn any_gap_free(&self) -> bool {
         self.lanes.iter().any(|pattern| self.programs[*pattern].gap_free)
     }
 
-    fn stepper(&mut self, pattern: usize) -> Stepper<'_> {
+    pub(crate) fn stepper(&mut self, pattern: usize) -> Stepper<'_> {
         Stepper {
             program: &mut self.programs[pattern],
             rows: self.rows,

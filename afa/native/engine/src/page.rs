@@ -215,9 +215,12 @@ impl Page {
     }
 
     /// Begins anew as a run of one row; all entries before it lie in the past, and the lists have to be brought in.
+    #[inline]
     pub fn begin_anew(&mut self, row: u32, ts: i64) {
         (self.length, self.first, self.last_ts) = (1, row, ts);
-        self.listed = None;
+        if self.listed.is_some() {
+            self.listed = None;
+        }
     }
 
     /// Whether a run may go on with this row.
@@ -310,12 +313,19 @@ impl Page {
     pub fn release(&self, rows: &mut Rows) {
         if rows.has_other_seqs() {
             self.rows().for_each(|row| rows.release(row));
-        } else if let Some(listed) = &self.listed {
-            for same in listed.rows.chunk_by(|row, next| parts(*row).0 == parts(*next).0) {
-                rows.release_run(parts(same[0]).0, same.len());
-            }
         } else {
-            rows.release_run(parts(self.first).0, self.len());
+            self.each_chunk(|chunk, count| rows.release_run(chunk, count));
+        }
+    }
+
+    /// Visits the chunks of its entries, with how many entries in a row are there.
+    #[inline]
+    pub fn each_chunk(&self, mut visit: impl FnMut(usize, usize)) {
+        let Some(listed) = &self.listed else {
+            return visit(parts(self.first).0, self.len());
+        };
+        for same in listed.rows.chunk_by(|row, next| parts(*row).0 == parts(*next).0) {
+            visit(parts(same[0]).0, same.len());
         }
     }
 }

@@ -35,7 +35,7 @@ impl Engine {
     pub fn restore(&mut self, name: &str, bytes: &[u8]) -> Result<(), RestoreFault> {
         let restored = Restored::read(open(bytes)?, name, &self.programs)?;
         self.check_data(&restored.events)?;
-        if !self.numbers.contains_key(name) && self.numbers.len() >= self.limits.max_keys {
+        if self.numbers.find(name).is_none() && self.numbers.len() >= self.limits.max_keys {
             return Err(RestoreFault::TooManyKeys(self.limits.max_keys));
         }
         let told = self.table.rows.len();
@@ -63,6 +63,7 @@ impl Engine {
         let Some(number) = self.numbers.remove(name) else {
             return;
         };
+        let number = number as usize;
         let key = self.take_key(number);
         for page in key.spine.pages.iter() {
             page.release(&mut self.rows);

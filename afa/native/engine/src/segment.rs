@@ -118,25 +118,20 @@ impl Engine {
             segment.waiting.add(segment.chunk, segment.first, &segment.keys);
             return segment.clear();
         }
-        let (mut place, mut touched) = (0, 0);
+        let mut place = 0;
+        let mut plain = self.plain_rows(segment);
         while place < segment.keys.len() {
-            if place >= touched {
-                touched = place + TOUCHED_ROWS;
-                self.touch_keys(&segment.keys[place..segment.keys.len().min(touched)]);
+            // Of a run only the last row is alone.
+            let is_alone = segment.keys.get(place + 1) != Some(&segment.keys[place]);
+            if let Some(plain) = plain.as_mut().filter(|_| is_alone) {
+                place = self.take_plain(plain, segment, place);
+                if place == segment.keys.len() {
+                    break;
+                }
             }
             place = self.take_run(segment, place, fed);
         }
         segment.clear();
-    }
-
-    /// Looks at the keys of the next rows, all at once: what is not in a cache comes while the others are waited for.
-    fn touch_keys(&self, keys: &[u32]) {
-        if keys.windows(2).all(|pair| pair[0] == pair[1]) {
-            return;
-        }
-        let known = |number: &u32| self.keys.get(*number as usize).and_then(Option::as_ref);
-        let seen = keys.iter().filter_map(known).fold(0, |seen, key| seen ^ key.touch());
-        std::hint::black_box(seen);
     }
 
     /// Takes one row, or several of one key; the answer is the place after them.
@@ -295,9 +290,6 @@ impl Engine {
         }
     }
 }
-
-/// So many rows are looked ahead for their keys.
-const TOUCHED_ROWS: usize = 16;
 
 /// Of a run so many rows are looked at one by one first: a block is too much for a short one.
 const FIRST_ROWS: usize = 16;

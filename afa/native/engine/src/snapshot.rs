@@ -43,7 +43,7 @@ impl Engine {
     }
 
     fn body_of(&mut self, name: &str) -> Option<Vec<u8>> {
-        let number = *self.numbers.get(name)?;
+        let number = self.numbers.find(name)? as usize;
         let key = self.take_key(number);
         let body = self.write_key(&key);
         self.keys[number] = Some(key);

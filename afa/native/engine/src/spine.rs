@@ -66,6 +66,22 @@ impl Pages {
         self.last.is_none()
     }
 
+    /// Whether there is one at most.
+    #[must_use]
+    #[inline]
+    pub fn is_alone(&self) -> bool {
+        self.count_older() == 0
+    }
+
+    /// Begins anew with one row: all entries lay before the punctuation, on one page at most, and were released. The
+    /// lists that enter the page have to be brought in.
+    #[inline]
+    pub fn begin_anew(&mut self, row: u32, ts: i64) -> &mut Page {
+        debug_assert!(self.is_alone());
+        self.last.begin_anew(row, ts);
+        &mut self.last
+    }
+
     /// With how many pages their key is measured again.
     #[must_use]
     pub fn next_measure(&self) -> usize {

@@ -152,16 +152,13 @@ impl Stepper<'_> {
         Some(lane.shape)
     }
 
-    /// Steps the list of a lane over one entry, if its move is known and plain; `None`: nothing was done. The answer is
+    /// Steps the list of a lane over one entry, if its move is known; `None`: nothing was done. The answer is
     /// whether a word has a final state.
     #[inline]
     pub(crate) fn step_one(&mut self, lane: &mut Lane, row: u32, ts: i64, class: u32) -> Option<bool> {
         let program = &*self.program;
-        if !program.shapes.has(lane.shape) || ts >= lane.expires {
-            return None;
-        }
-        let found = program.shapes.find_move(lane.shape, class);
-        if found.is_stuck() || found.is_scattered() || self.may_be_full(MOST_WORDS + 1) {
+        let found = program.find_plain_move(lane, ts, class)?;
+        if self.may_be_full(MOST_WORDS + 1) {
             return None;
         }
         let next = program.shapes.first() + found.next;
