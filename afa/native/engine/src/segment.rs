@@ -260,11 +260,9 @@ impl Engine {
             let pattern = self.lanes[lane];
             self.programs[pattern].prepare(&mut self.rows, chunk, &mut self.shared, oldest, newest);
             let mut classes = std::mem::take(self.rows.chunk_mut(chunk).classes_mut(pattern));
-            // All at once: a chunk may come in many segments.
-            classes.reserve_exact(self.rows.chunk(chunk).len().saturating_sub(classes.len()));
-            classes.resize(end, UNSEEN);
+            classes.resize(begin, UNSEEN);
             let program = &mut self.programs[pattern];
-            classify_rows(program, &self.rows, chunk, begin, &mut classes[begin..], oldest, newest);
+            classify_rows(program, &self.rows, chunk, end, &mut classes, oldest, newest);
             if program.key_field.is_some() || program.speculation.is_some() {
                 self.hide(chunk, begin, keys, pattern, &mut classes);
             }
