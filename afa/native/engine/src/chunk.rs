@@ -196,17 +196,12 @@ impl Chunk {
         self.places.extend_from_slice(order);
     }
 
-    /// The number that is a row's id, if it has none of its own; there may be one where there is no answer.
+    /// The id of the first row, if those of all rows are numbers from it on.
     #[must_use]
-    #[inline]
-    pub fn position(&self, offset: usize) -> Option<u64> {
-        match &self.ids {
-            Ids::Numbers(first) => Some(first + self.place(offset) as u64),
-            Ids::Mixed(slots, _) => match slots[offset] {
-                IdSlot::Number(number) => Some(number),
-                IdSlot::Text(..) => None,
-            },
-            Ids::Arrow(..) => None,
+    pub fn first_id(&self) -> Option<u64> {
+        match self.ids {
+            Ids::Numbers(first) if !self.is_reordered() => Some(first),
+            _ => None,
         }
     }
 

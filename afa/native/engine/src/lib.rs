@@ -80,6 +80,7 @@ pub mod snapshot_form;
 pub mod spine;
 mod stepper;
 mod sweeping;
+mod teller;
 pub mod telling;
 pub mod transition;
 pub mod truths;

@@ -256,11 +256,9 @@ impl Engine {
         for lane in 0..self.lanes.len() {
             let pattern = self.lanes[lane];
             let mut classes = std::mem::take(self.rows.chunk_mut(chunk).classes_mut(pattern));
-            // All at once: a chunk may come in many segments.
-            classes.reserve_exact(self.rows.chunk(chunk).len().saturating_sub(classes.len()));
-            classes.resize(end, UNSEEN);
+            classes.resize(begin, UNSEEN);
             let program = &mut self.programs[pattern];
-            classify_rows(program, &self.rows, chunk, begin, &mut classes[begin..], oldest, newest);
+            classify_rows(program, &self.rows, chunk, end, &mut classes, oldest, newest);
             if program.key_field.is_some() || program.speculation.is_some() {
                 self.hide(chunk, begin, keys, pattern, &mut classes);
             }

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::hash::{Hash, Hasher};
 
 use foldhash::fast::FixedState;
 
@@ -158,7 +159,7 @@ impl Ending {
 /// The moves of all shapes.
 #[derive(Clone, Copy)]
 pub(crate) struct Moves<'a> {
-    moves: &'a [Move],
+    all: &'a [Move],
     class_bits: u32,
     /// There is room for so many.
     classes: u32,
@@ -178,14 +179,27 @@ impl<'a> Moves<'a> {
             return None;
         }
         let at = (shape as usize) << self.class_bits | class as usize;
-        self.moves.get(at)
+        self.all.get(at)
+    }
+}
+
+/// The codes of a shape, as they are looked up.
+#[derive(Debug, PartialEq, Eq)]
+struct Codes([Code; MOST_WORDS]);
+
+impl Hash for Codes {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Two at a time, and not more than there are.
+        for pair in self.0.as_chunks::<2>().0.iter().take_while(|pair| pair[0] != DEAD) {
+            state.write_u64(u64::from(pair[0]) << 32 | u64::from(pair[1]));
+        }
     }
 }
 
 /// The shapes that a pattern's lists have had.
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
-    numbers: HashMap<[Code; MOST_WORDS], u32, FixedState>,
+    numbers: HashMap<Codes, u32, FixedState>,
     /// The codes of each; what is `DEAD` lies behind the end.
     codes: Vec<[Code; MOST_WORDS]>,
     /// What of each is final, if a move leads there.
@@ -213,7 +227,7 @@ impl Shapes {
     #[inline]
     pub(crate) fn moves(&self) -> Moves<'_> {
         Moves {
-            moves: &self.moves,
+            all: &self.moves,
             class_bits: self.class_bits,
             classes: 1 << self.class_bits,
         }
@@ -276,14 +290,23 @@ impl Shapes {
         (self.class_bits, self.uses) = (0, 0);
     }
 
+    /// Whether a move of this class can be remembered without any shape being forgotten.
+    pub(crate) fn has_room(&self, class: u32) -> bool {
+        class >> self.class_bits == 0 && !self.is_full()
+    }
+
+    /// Whether there is no room for another shape.
+    fn is_full(&self) -> bool {
+        (self.codes.len() + 1) << self.class_bits > MOST_MOVES
+    }
+
     fn number(&mut self, codes: [Code; MOST_WORDS]) -> u32 {
-        let is_full = (self.codes.len() + 1) << self.class_bits > MOST_MOVES;
-        if is_full && !self.numbers.contains_key(&codes) {
+        if self.is_full() && !self.numbers.contains_key(&Codes(codes)) {
             self.are_worthless = self.uses < WORTHY_USES * self.codes.len();
             self.begin_anew();
         }
         let number = self.first.saturating_add(number_of(self.codes.len()));
-        match self.numbers.entry(codes) {
+        match self.numbers.entry(Codes(codes)) {
             Entry::Occupied(known) => return *known.get(),
             Entry::Vacant(room) => room.insert(number),
         };

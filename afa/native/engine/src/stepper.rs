@@ -182,11 +182,11 @@ impl Stepper<'_> {
         from: usize,
         witness: &mut impl Witness,
     ) -> usize {
-        let program = &*self.program;
-        let (mut cursor, mut starts, mut expires) = Shaped::of(program, lane).apart();
+        let (mut cursor, mut starts, mut expires) = Shaped::of(self.program, lane).apart();
         let end = entries.times.len().min(entries.classes.len());
         let mut at = from;
         while at < end {
+            let program = &*self.program;
             if at == witness.next_page()
                 && let Some(entering) = witness.begin_page()
             {
@@ -194,16 +194,34 @@ impl Stepper<'_> {
             }
             let page_end = end.min(witness.next_page());
             let stop = at + count_open(&entries.times[at..page_end], expires, program.window.span());
-            let reached = cursor.go(&mut starts, program, entries, at..stop, witness);
+            at = cursor.go(&mut starts, program, entries, at..stop, witness);
             expires = cursor.expires(&starts, program, self.rows);
-            at = reached;
-            if reached < page_end {
+            if at == page_end {
+                continue;
+            }
+            let (ts, class) = (entries.times[at], entries.classes[at]);
+            let goes_on = if at == stop {
+                ts < expires
+            } else {
+                self.learn_beside(cursor.shape, class, (entries.row)(at))
+            };
+            if !goes_on {
                 break;
             }
         }
-        cursor.put_into(&starts, expires, program, lane);
+        cursor.put_into(&starts, expires, self.program, lane);
         self.program.shapes.note_uses(at - from);
         at
+    }
+
+    /// Whether the move of a class from a shape can be followed now, if that can be found out without any shape being
+    /// forgotten.
+    fn learn_beside(&mut self, shape: u32, class: u32, row: u32) -> bool {
+        let (rows, shapes) = (self.rows, &self.program.shapes);
+        let shape = shapes.first() + shape;
+        shapes.has_room(class)
+            && self.program.learn_move(shape, class, || rows.view(row))
+            && !self.may_be_full(MOST_WORDS + 1)
     }
 
     fn step_any<R: Fn(usize) -> u32>(
@@ -411,12 +429,14 @@ impl Cursor {
         let shape = program.shapes.first() + self.shape;
         let (codes, length) = (program.shapes.codes(shape), self.last.length().min(MOST_WORDS));
         let word_at = |place: usize| word(starts[self.place(place)], codes[place]);
-        *lane.edit() = if length <= SHORT_LIST {
+        let list = lane.edit();
+        if length <= SHORT_LIST && !list.spilled() {
             // What lies behind the end does not matter.
-            List::from_buf_and_len(std::array::from_fn(word_at), length)
+            *list = List::from_buf_and_len(std::array::from_fn(word_at), length);
         } else {
-            (0..length).map(word_at).collect()
-        };
+            list.clear();
+            list.extend((0..length).map(word_at));
+        }
         (lane.shape, lane.expires) = (shape, expires);
     }
 }

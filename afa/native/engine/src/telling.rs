@@ -5,17 +5,14 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 
-use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, IdSlot, Outcome, PatternFace, Patterns};
-use crate::chunk::Chunk;
-use crate::domain::Domain;
+use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, Outcome, PatternFace, Patterns};
 use crate::engine::Engine;
-use crate::event::{Id, IdRef};
-use crate::found::Found;
-use crate::row_order::RowOrder;
+use crate::event::Id;
 use crate::key::Key;
 use crate::pattern::Window;
 use crate::program::Program;
-use crate::rows::{Reader, Rows};
+use crate::row_order::RowOrder;
+use crate::teller::Teller;
 use crate::value::Value;
 
 /// What patterns are called.
@@ -34,31 +31,31 @@ pub struct Telling {
     /// By pattern and configuration.
     outcomes: Vec<Vec<KnownOutcome>>,
     /// Older marks of outcomes do not count.
-    mark: u32,
+    pub(crate) mark: u32,
     keys: HashMap<Arc<str>, u32, FixedState>,
     last_key: Option<(Arc<str>, u32)>,
     /// By pattern.
-    manners: Vec<Manner>,
+    pub(crate) manners: Vec<Manner>,
     order: RowOrder,
 }
 
 /// The place of an outcome in the table, if the mark counts.
 #[derive(Clone, Copy, Debug)]
-struct KnownOutcome {
-    mark: u32,
-    place: u32,
+pub(crate) struct KnownOutcome {
+    pub(crate) mark: u32,
+    pub(crate) place: u32,
 }
 
 /// How matches of a pattern are told. There may be many patterns: small, so that all stay near.
 #[derive(Clone, Copy, Debug)]
-struct Manner {
+pub(crate) struct Manner {
     /// They live so long; negative: they have no window in time.
-    length: i64,
+    pub(crate) length: i64,
     /// The last configuration and its outcome: most patterns have few.
     last_configuration: u32,
     last_outcome: KnownOutcome,
     /// Whether inserts wait until they are final.
-    holds: bool,
+    pub(crate) holds: bool,
 }
 
 impl Telling {
@@ -90,7 +87,7 @@ impl Telling {
 
     /// The place of an outcome that the table has.
     #[inline]
-    fn find_outcome(&mut self, pattern: usize, configuration: u32) -> Option<u32> {
+    pub(crate) fn find_outcome(&mut self, pattern: usize, configuration: u32) -> Option<u32> {
         let mark = self.mark;
         let manner = &self.manners[pattern];
         if manner.last_configuration == configuration && manner.last_outcome.mark == mark {
@@ -102,7 +99,7 @@ impl Telling {
         (known.mark == mark).then_some(known.place)
     }
 
-    fn known_outcome(&mut self, pattern: usize, configuration: u32) -> &mut KnownOutcome {
+    pub(crate) fn known_outcome(&mut self, pattern: usize, configuration: u32) -> &mut KnownOutcome {
         if self.outcomes.len() <= pattern {
             self.outcomes.resize_with(pattern + 1, Vec::new);
         }
@@ -118,99 +115,18 @@ impl Telling {
 /// With more outcomes, or several for each pattern, a new table begins without any.
 const MOST_KEPT_OUTCOMES: usize = 256;
 
-/// An event at which matches begin or end.
-#[derive(Clone, Copy, Debug)]
-struct Edge {
-    row: u32,
-    ts: i64,
-    id: IdSlot,
-}
-
-impl Edge {
-    /// One that stands for no event, least of all for this row.
-    fn other_than(row: u32) -> Self {
-        Self {
-            row: !row,
-            ts: 0,
-            id: IdSlot::NOTHING,
-        }
-    }
-}
-
-/// What is the same in all matches of one pattern and configuration.
-struct Sample {
-    pattern: usize,
-    configuration: u32,
-    /// They live so long; negative: they have no window in time.
-    length: i64,
-    /// Whether inserts wait until they are final.
-    holds: bool,
-    /// All that does not depend on the events.
-    row: ChangeRow,
-}
-
-impl Sample {
-    #[inline]
-    fn with(&self, found: &Found, first: Edge, last: Edge) -> ChangeRow {
-        ChangeRow {
-            kind: if found.retracts {
-                ChangeKind::Retract
-            } else {
-                ChangeKind::Insert
-            },
-            record: found.record,
-            start: first.ts,
-            end: last.ts,
-            until: if self.length < 0 {
-                0
-            } else {
-                first.ts.saturating_add(self.length)
-            },
-            first: first.id,
-            last: last.id,
-            ..self.row
-        }
-    }
-}
-
-/// Where a change of a key stands among its others.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Order {
-    /// Retractions come before inserts.
-    record_and_kind: u64,
-    start: i64,
-    end: i64,
-}
-
-impl Order {
-    const LEAST: Self = Self {
-        record_and_kind: 0,
-        start: i64::MIN,
-        end: i64::MIN,
-    };
-
-    #[inline]
-    fn of(found: &Found, first: Edge, last: Edge) -> Self {
-        Self {
-            record_and_kind: u64::from(found.record) << 1 | u64::from(!found.retracts),
-            start: first.ts,
-            end: last.ts,
-        }
-    }
-}
-
 /// A match that is held back until it is final.
 #[derive(Clone, Debug)]
 pub struct Held {
     pub(crate) key: Arc<str>,
-    degraded: bool,
-    start: i64,
-    end: i64,
-    until: Option<i64>,
-    first: Id,
-    last: Id,
-    state: Arc<str>,
-    registers: Arc<[Value]>,
+    pub(crate) degraded: bool,
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    pub(crate) until: Option<i64>,
+    pub(crate) first: Id,
+    pub(crate) last: Id,
+    pub(crate) state: Arc<str>,
+    pub(crate) registers: Arc<[Value]>,
 }
 
 impl Engine {
@@ -353,137 +269,7 @@ impl Engine {
     }
 }
 
-/// Who tells what was found in a key.
-struct Teller<'a> {
-    rows: &'a Rows,
-    programs: &'a [Program],
-    domain: &'a mut Domain,
-    telling: &'a mut Telling,
-    table: &'a mut ChangeTable,
-    key: &'a Key,
-    /// Its number in the table.
-    name: u32,
-}
-
-impl Teller<'_> {
-    /// Tells one after the other; the answer is whether they are in order.
-    fn tell(&mut self, told: &[Found]) -> bool {
-        self.table.rows.reserve(told.len());
-        let (mut starts, mut ends) = (Reader::new(self.rows), Reader::new(self.rows));
-        let (mut first, mut last) = (Edge::other_than(told[0].start), Edge::other_than(told[0].end));
-        let mut sample = self.sample(&told[0]);
-        let (mut before, mut are_sorted) = (Order::LEAST, true);
-        for found in told {
-            // Matches of several patterns often have the same events.
-            if found.start != first.row {
-                first = self.edge(found.start, &mut starts);
-            }
-            if found.end != last.row {
-                last = self.edge(found.end, &mut ends);
-            }
-            if (found.pattern, found.configuration) != (sample.pattern, sample.configuration) {
-                sample = self.sample(found);
-            }
-            self.table.rows.push(sample.with(found, first, last));
-            if sample.holds {
-                self.hold(found);
-            }
-            let order = Order::of(found, first, last);
-            are_sorted &= before.record_and_kind < order.record_and_kind || before <= order;
-            before = order;
-        }
-        are_sorted
-    }
-
-    #[inline]
-    fn edge(&mut self, row: u32, reader: &mut Reader<'_>) -> Edge {
-        let (chunk, offset) = reader.find(row);
-        let id = chunk.position(offset).and_then(IdSlot::position);
-        Edge {
-            row,
-            ts: chunk.times()[offset],
-            id: id.unwrap_or_else(|| self.text_id(chunk, offset)),
-        }
-    }
-
-    #[inline(never)]
-    fn text_id(&mut self, chunk: &Chunk, offset: usize) -> IdSlot {
-        let id = chunk.id(offset);
-        let position = match id {
-            IdRef::Number(number) => IdSlot::position(number),
-            IdRef::Text(_) => None,
-        };
-        position.unwrap_or_else(|| self.table.push_text(&id.text()))
-    }
-
-    /// What matches of this one's pattern and configuration are like.
-    fn sample(&mut self, found: &Found) -> Sample {
-        let known = self.telling.find_outcome(found.pattern, found.configuration);
-        let outcome = known.unwrap_or_else(|| self.new_outcome(found.pattern, found.configuration));
-        let manner = self.telling.manners[found.pattern];
-        Sample {
-            pattern: found.pattern,
-            configuration: found.configuration,
-            length: manner.length,
-            holds: manner.holds,
-            row: ChangeRow {
-                kind: ChangeKind::Insert,
-                degraded: self.key.degraded,
-                has_until: manner.length >= 0,
-                pattern: index_of(found.pattern),
-                key: self.name,
-                outcome,
-                partition: self.domain.partition,
-                ..ChangeRow::punctuation(0, 0, 0, 0)
-            },
-        }
-    }
-
-    #[cold]
-    fn new_outcome(&mut self, pattern: usize, number: u32) -> u32 {
-        let program = &self.programs[pattern];
-        let configuration = program.sets.configuration(number);
-        self.table.outcomes.push(Outcome {
-            pattern: index_of(pattern),
-            state: program.state_name(configuration.state).clone(),
-            registers: configuration.registers.clone(),
-        });
-        let (mark, place) = (self.telling.mark, index_of(self.table.outcomes.len() - 1));
-        *self.telling.known_outcome(pattern, number) = KnownOutcome { mark, place };
-        place
-    }
-
-    /// Of what was told last: an insert that is not final yet waits; a retraction of one that waits says nothing.
-    fn hold(&mut self, found: &Found) {
-        let row = self.table.rows[self.table.rows.len() - 1];
-        let identity = (row.end, self.table.match_id(&row));
-        if found.retracts {
-            if self.domain.held[found.pattern].remove(&identity).is_some() {
-                self.table.rows.pop();
-            }
-            return;
-        }
-        if self.domain.effective.is_some_and(|bound| row.end < bound) {
-            return;
-        }
-        let outcome = &self.table.outcomes[row.outcome as usize];
-        let held = Held {
-            key: self.key.name.clone(),
-            degraded: row.degraded,
-            start: row.start,
-            end: row.end,
-            until: row.has_until.then_some(row.until),
-            first: self.rows.id(found.start).owned(),
-            last: self.rows.id(found.end).owned(),
-            state: outcome.state.clone(),
-            registers: outcome.registers.clone(),
-        };
-        self.domain.held[found.pattern].insert(identity, held);
-        self.table.rows.pop();
-    }
-}
-
 #[allow(clippy::cast_possible_truncation)] // limited by what one feed can say
-fn index_of(place: usize) -> u32 {
+pub(crate) fn index_of(place: usize) -> u32 {
     place as u32
 }
