@@ -7,11 +7,11 @@ use crate::arrow_text::Texts;
 use crate::engine::Engine;
 use crate::input::{Feeding, index_of};
 use crate::kernel::{WORD_ROWS, vectorized};
+use crate::key_table::TOGETHER;
 use crate::segment::NO_KEY;
 
 impl Engine {
     /// The keys of rows that all have one, by the numbers of a dictionary.
-    #[allow(clippy::cast_possible_truncation)] // numbers of keys fit: limited by max_keys
     fn find_dictionary_keys(
         &mut self,
         feeding: &mut Feeding,
@@ -20,46 +20,61 @@ impl Engine {
         first: usize,
         last_key: &mut Option<(i32, u32)>,
     ) {
-        let domain = feeding.segment.origin.domain;
         // Most dictionaries are of this kind; the others are asked what they are for each text.
         let short = match values {
             Texts::Short(array) if array.null_count() == 0 => Some(array),
             _ => None,
         };
-        let text_of = |index: usize| match short {
-            Some(array) => array.value(index),
-            None => values.get(index).unwrap_or_default(),
+        let text_of = |index: i32| match (usize::try_from(index), short) {
+            (Ok(index), Some(array)) => array.value(index),
+            (Ok(index), None) => values.get(index).unwrap_or_default(),
+            (Err(_), _) => "",
         };
         feeding.segment.keys.reserve(indices.len());
         let mut at = 0;
         while at < indices.len() {
-            let same = count_same(&indices[at..]);
-            let key = match *last_key {
-                Some((index, key)) if index == indices[at] => key,
-                _ => {
-                    let text = usize::try_from(indices[at]).map_or("", text_of);
-                    let number = self.key_number(text, domain);
-                    number.map_or(NO_KEY, |number| number as u32)
+            let block = indices[at..].first_chunk().filter(|block| are_apart(block));
+            if let Some(block) = block {
+                let texts = block.map(text_of);
+                let numbers = self.numbers.find_together(&texts);
+                for (place, (number, text)) in numbers.into_iter().zip(texts).enumerate() {
+                    let key = number.or_else(|| self.number_of(feeding, text));
+                    self.add_rows(feeding, key, first + at + place, 1);
                 }
-            };
-            if key == NO_KEY {
-                let refused = (at..at + same).map(|row| (index_of(first + row), self.too_many_keys()));
-                feeding.fed.bad.extend(refused);
-            } else {
-                *last_key = Some((indices[at], key));
+                at += block.len();
+                continue;
             }
-            let keys = &mut feeding.segment.keys;
-            if same == 1 {
-                keys.push(key);
-            } else {
-                keys.resize(keys.len() + same, key);
-            }
+            let same = count_same(&indices[at..]);
+            let known = last_key.filter(|(index, _)| *index == indices[at]).map(|(_, key)| key);
+            let key = known.or_else(|| self.number_of(feeding, text_of(indices[at])));
+            self.add_rows(feeding, key, first + at, same);
+            *last_key = key.map(|key| (indices[at], key));
             at += same;
         }
     }
 
-    /// Finds the keys of rows, and adds them to the segment; a row without one is noted as bad.
     #[allow(clippy::cast_possible_truncation)] // numbers of keys fit: limited by max_keys
+    fn number_of(&mut self, feeding: &Feeding, name: &str) -> Option<u32> {
+        let number = self.key_number(name, feeding.segment.origin.domain);
+        number.map(|number| number as u32)
+    }
+
+    /// Adds rows of one key to the segment; without one they are noted as bad.
+    #[inline]
+    fn add_rows(&self, feeding: &mut Feeding, key: Option<u32>, first: usize, count: usize) {
+        let keys = &mut feeding.segment.keys;
+        if count == 1 {
+            keys.push(key.unwrap_or(NO_KEY));
+        } else {
+            keys.resize(keys.len() + count, key.unwrap_or(NO_KEY));
+        }
+        if key.is_none() {
+            let refused = (first..first + count).map(|row| (index_of(row), self.too_many_keys()));
+            feeding.fed.bad.extend(refused);
+        }
+    }
+
+    /// Finds the keys of rows, and adds them to the segment; a row without one is noted as bad.
     pub(crate) fn find_keys(
         &mut self,
         feeding: &mut Feeding,
@@ -85,10 +100,7 @@ impl Engine {
                     } else {
                         None
                     };
-                    let known = known.or_else(|| {
-                        let number = self.key_number(key, feeding.segment.origin.domain);
-                        number.map(|number| number as u32)
-                    });
+                    let known = known.or_else(|| self.number_of(feeding, key));
                     if let Some(number) = known {
                         keys.push(number);
                         continue;
@@ -101,6 +113,11 @@ impl Engine {
         }
         feeding.segment.keys = keys;
     }
+}
+
+/// Whether none is the same as its neighbour.
+fn are_apart(indices: &[i32; TOGETHER]) -> bool {
+    indices.iter().zip(&indices[1..]).all(|(one, next)| one != next)
 }
 
 /// How many of the first numbers are the same.

@@ -206,7 +206,7 @@ impl Engine {
     /// The number of a key, made if there is none; none if there are too many.
     #[inline]
     pub(crate) fn key_number(&mut self, name: &str, domain: usize) -> Option<usize> {
-        match self.numbers.wake(name) {
+        match self.numbers.wake(name, self.limits.max_keys) {
             Known::Key(number) => Some(number as usize),
             Known::Woken(number) => {
                 self.wake_key(number as usize, domain);

@@ -159,12 +159,7 @@ impl Key {
     /// Reads a little of every part that an event needs.
     #[inline]
     pub(crate) fn touch(&self) -> usize {
-        let last = self
-            .spine
-            .pages
-            .back()
-            .map_or(0, |page| page.len() ^ page.entering.len());
-        self.lanes.len() ^ last ^ self.domain()
+        usize::from(self.lanes.spilled()) ^ self.spine.pages.touch() ^ self.domain()
     }
 
     /// Whether nothing of it need be kept.

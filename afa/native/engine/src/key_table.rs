@@ -6,6 +6,9 @@ use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use smallvec::SmallVec;
 
+/// So many names are looked up at once.
+pub(crate) const TOGETHER: usize = 16;
+
 /// A name, its number, and whether its key is idle.
 #[derive(Debug)]
 struct Named {
@@ -47,10 +50,22 @@ impl KeyTable {
         found.filter(|named| !named.is_idle).map(|named| named.number)
     }
 
-    /// What is known of a name; if its key is idle, that is over.
+    /// The same for several names at once: first where each must be, if it is there, then what is there, so that they
+    /// wait for memory together. One that is in the way of another may make that unknown.
+    pub(crate) fn find_together(&self, names: &[&str; TOGETHER]) -> [Option<u32>; TOGETHER] {
+        let likely = names.map(|name| self.table.find(self.hash(name), |_| true));
+        std::array::from_fn(|place| {
+            let found = likely[place].filter(|named| named.is(names[place]) && !named.is_idle);
+            found.map(|named| named.number)
+        })
+    }
+
+    /// What is known of a name; if its key is idle, that is over, unless as many keys are known as there may be.
     #[inline]
-    pub(crate) fn wake(&mut self, name: &str) -> Known {
+    pub(crate) fn wake(&mut self, name: &str, most: usize) -> Known {
+        let is_full = self.len() >= most;
         match self.table.find_mut(self.hash(name), |named| named.is(name)) {
+            Some(named) if named.is_idle && is_full => Known::Nothing,
             Some(named) if named.is_idle => {
                 named.is_idle = false;
                 self.idle -= 1;
@@ -132,7 +147,7 @@ fn ends<const COUNT: usize>(text: &[u8]) -> Option<(&[u8; COUNT], &[u8; COUNT])>
 
 #[cfg(test)]
 mod tests {
-    use super::{KeyTable, Known, are_equal};
+    use super::{KeyTable, Known, TOGETHER, are_equal};
 
     #[test]
     fn an_idle_key_counts_as_unknown_until_it_is_woken() {
@@ -142,13 +157,32 @@ mod tests {
         table.lay_down("one");
         table.lay_down("one");
         assert_eq!((table.len(), table.idle, table.find("one")), (1, 1, None));
-        assert_eq!(table.wake("one"), Known::Woken(1));
-        assert_eq!(table.wake("one"), Known::Key(1));
+        assert_eq!(table.wake("one", 1), Known::Nothing, "there may be no more");
+        assert_eq!(table.wake("one", 2), Known::Woken(1));
+        assert_eq!(table.wake("one", 2), Known::Key(1));
         assert_eq!((table.len(), table.idle, table.find("one")), (2, 0, Some(1)));
         table.lay_down("one");
         assert_eq!((table.remove("one"), table.remove("one")), (Some(1), None));
-        assert_eq!((table.len(), table.idle, table.wake("one")), (1, 0, Known::Nothing));
+        assert_eq!((table.len(), table.idle, table.wake("one", 2)), (1, 0, Known::Nothing));
         assert_eq!(table.find("a name that is longer than most names are"), Some(2));
+    }
+
+    #[test]
+    fn names_are_found_together() {
+        let mut table = KeyTable::default();
+        let names: Vec<String> = (0..1000).map(|number| format!("name {number}")).collect();
+        for (name, number) in names.iter().zip(0..).skip(TOGETHER / 2) {
+            table.insert(name, number);
+        }
+        table.lay_down(&names[TOGETHER - 1]);
+        let found = table.find_together(&std::array::from_fn(|place| &*names[place]));
+        assert!(found[..TOGETHER / 2].iter().all(Option::is_none) && found[TOGETHER - 1].is_none());
+        let later: Vec<_> = names.as_chunks().0.iter().skip(1).collect();
+        let count = later
+            .iter()
+            .flat_map(|names| table.find_together(&names.each_ref().map(|name| &**name)));
+        let count = count.flatten().count();
+        assert!(count > TOGETHER * later.len() * 9 / 10, "{count}");
     }
 
     #[test]
@@ -156,7 +190,7 @@ mod tests {
         let text = b"the quick brown fox jumps";
         for length in 0..text.len() {
             let one = &text[..length];
-            assert!(are_equal(one, &one.to_vec()) && !are_equal(one, &text[..=length]));
+            assert!(are_equal(one, one) && !are_equal(one, &text[..=length]));
             for place in 0..length {
                 let mut other = one.to_vec();
                 other[place] ^= 1;

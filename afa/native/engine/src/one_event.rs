@@ -78,6 +78,7 @@ impl Engine {
     }
 
     /// The same up to the first that leads to a match.
+    #[inline(never)] // the loop needs the registers
     fn step_plain(&mut self, plain: &mut PlainRows, segment: &Segment, from: usize) -> usize {
         let punctuation = self.domains[plain.domain].effective.unwrap_or(i64::MIN);
         let (live, peak) = (self.live_partial_matches, self.counters.peak_partial_matches);
