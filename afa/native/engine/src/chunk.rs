@@ -339,6 +339,12 @@ impl Chunk {
             .map_or(0, |truths| truths.word(offset))
     }
 
+    /// The truths of a predicate from the first row on, 64 per word, as far as they were computed.
+    #[must_use]
+    pub fn truth_words(&self, predicate: u32) -> &[u64] {
+        self.truths.get(predicate as usize).map_or(&[], Truths::words)
+    }
+
     /// The class of a row for a pattern that keeps them.
     #[must_use]
     #[inline]

@@ -59,6 +59,12 @@ impl Truths {
         self.bits[offset / 64] >> (offset % 64) & 1 != 0
     }
 
+    /// All bits, 64 rows per word.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        &self.bits
+    }
+
     /// 64 bits from a row on; what lies beyond the end is 0.
     #[must_use]
     #[inline]
