@@ -7,11 +7,16 @@ from functools import cache
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 from jsonschema.validators import extend
 
 from afa.contracts import contract
+
+# No test is a timed one: a busy machine must not fail it.
+settings.register_profile("arcfleet", deadline=None)
+settings.load_profile("arcfleet")
 
 pytest_plugins = ["arcfleet.local.pytest_plugin"]  # the fixtures `kafka` and `kafka_broker`
 

@@ -424,6 +424,12 @@ impl Chunk {
         })
     }
 
+    /// The truths of a predicate from the first row on in order of arrival, 64 per word, as far as they were computed.
+    #[must_use]
+    pub fn truth_words(&self, predicate: u32) -> &[u64] {
+        self.truths(predicate).words()
+    }
+
     /// The class of a row for a pattern that keeps them.
     #[must_use]
     #[inline]

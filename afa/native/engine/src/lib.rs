@@ -47,6 +47,7 @@ pub mod lane;
 pub mod late;
 pub mod limits;
 pub mod linear;
+mod linear_bits;
 mod linear_words;
 pub mod live_arcs;
 pub mod matcher;

@@ -213,8 +213,8 @@ impl Words {
     }
 
     /// Takes the next 64 events, which take the steps of columns as `triggers` says, and puts into `hits` what ends at
-    /// those of the mask.
-    pub(crate) fn take(&mut self, triggers: &[u64], mask: u64, hits: &mut Hits) {
+    /// those of the mask; false if nothing does.
+    pub(crate) fn take(&mut self, triggers: &[u64], mask: u64, hits: &mut Hits) -> bool {
         std::mem::swap(&mut self.ends, &mut self.ends_before);
         for (place, node) in self.nodes.iter().enumerate().skip(1) {
             let before = node.before as usize;
@@ -228,7 +228,10 @@ impl Words {
             self.found[count] = (index(place), ends);
             count += usize::from(ends != 0);
         }
-        hits.sort(&self.found[..count]);
+        if count > 0 {
+            hits.sort(&self.found[..count]);
+        }
+        count > 0
     }
 }
 

@@ -22,6 +22,12 @@ impl<'a> Truths<'a> {
         self.bits[offset / WORD_ROWS] >> (offset % WORD_ROWS) & 1 != 0
     }
 
+    /// All bits, 64 rows per word.
+    #[must_use]
+    pub fn words(self) -> &'a [u64] {
+        self.bits
+    }
+
     /// 64 bits from a row on; what lies beyond the end is 0.
     #[must_use]
     #[inline]
