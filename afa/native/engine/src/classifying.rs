@@ -61,22 +61,20 @@ const MOST_SLICED: usize = 8;
 fn classify_sliced(truths: &[Truths<'_>], rows: Range<usize>, known: &[(usize, u32)], classes: &mut Vec<u32>) -> bool {
     let class_bits = known.iter().fold(0, |bits, (_, class)| bits | class);
     let class_bits = (u32::BITS - class_bits.leading_zeros()) as usize;
-    let mut combinations = [0; 1 << MOST_SLICED];
     let mut is_done = true;
     for begin in rows.clone().step_by(WORD_ROWS) {
         let count = WORD_ROWS.min(rows.end - begin);
-        combinations[0] = u64::MAX;
-        for (bit, truths) in truths.iter().enumerate() {
-            let word = truths.word(begin);
-            let (without, with) = combinations.split_at_mut(1 << bit);
-            for (without, with) in without.iter_mut().zip(with) {
-                (*without, *with) = (*without & !word, *without & word);
-            }
+        let mut words = [0; MOST_SLICED];
+        for (word, truths) in words.iter_mut().zip(truths) {
+            *word = truths.word(begin);
         }
         let mut slices = [0_u64; u32::BITS as usize];
         let mut all = !rows_mask(count);
         for (index, class) in known {
-            let rows = combinations[*index % combinations.len()];
+            let mut rows = u64::MAX;
+            for (bit, word) in words[..truths.len()].iter().enumerate() {
+                rows &= if index >> bit & 1 != 0 { *word } else { !word };
+            }
             all |= rows;
             for (bit, slice) in slices[..class_bits].iter_mut().enumerate() {
                 *slice |= if class >> bit & 1 != 0 { rows } else { 0 };

@@ -340,7 +340,7 @@ fn count_blocks(keys: &[u32], times: &[i64]) -> usize {
 fn count_taken(keys: &[u32]) -> u64 {
     vectorized(
         #[inline(always)]
-        || keys.iter().map(|key| u64::from(*key != NO_KEY)).sum(),
+        || u64::from(keys.iter().map(|key| u32::from(*key != NO_KEY)).sum::<u32>()),
     )
 }
 

@@ -4,11 +4,10 @@
 //! list is remembered too, as one *move*: which words go, whether one begins, which shape the list has then. A step is
 //! one look-up, however many start events the list has; only their rows are carried along.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::FixedState;
+use hashbrown::HashTable;
 
 use crate::configuration::{Code, DEAD, FINAL, SLOW, UNKNOWN, Word, code_of, unmarked};
 use crate::expression::EventView;
@@ -183,23 +182,20 @@ impl<'a> Moves<'a> {
     }
 }
 
-/// The codes of a shape, as they are looked up.
-#[derive(Debug, PartialEq, Eq)]
-struct Codes([Code; MOST_WORDS]);
-
-impl Hash for Codes {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        // Two at a time, and not more than there are.
-        for pair in self.0.as_chunks::<2>().0.iter().take_while(|pair| pair[0] != DEAD) {
-            state.write_u64(u64::from(pair[0]) << 32 | u64::from(pair[1]));
-        }
+fn hash_of(codes: &[Code; MOST_WORDS]) -> u64 {
+    let mut hasher = FixedState::default().build_hasher();
+    // Two at a time, and not more than there are.
+    for pair in codes.as_chunks::<2>().0.iter().take_while(|pair| pair[0] != DEAD) {
+        hasher.write_u64(u64::from(pair[0]) << 32 | u64::from(pair[1]));
     }
+    hasher.finish()
 }
 
 /// The shapes that a pattern's lists have had.
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
-    numbers: HashMap<Codes, u32, FixedState>,
+    /// Numbers from 0 on, by the codes.
+    numbers: HashTable<u32>,
     /// The codes of each; what is `DEAD` lies behind the end.
     codes: Vec<[Code; MOST_WORDS]>,
     /// What of each is final, if a move leads there.
@@ -301,19 +297,23 @@ impl Shapes {
     }
 
     fn number(&mut self, codes: [Code; MOST_WORDS]) -> u32 {
-        if self.is_full() && !self.numbers.contains_key(&Codes(codes)) {
+        let hash = hash_of(&codes);
+        let is_it = |number: &u32| self.codes[*number as usize] == codes;
+        if let Some(number) = self.numbers.find(hash, is_it) {
+            return self.first.saturating_add(*number);
+        }
+        if self.is_full() {
             self.are_worthless = self.uses < WORTHY_USES * self.codes.len();
             self.begin_anew();
         }
-        let number = self.first.saturating_add(number_of(self.codes.len()));
-        match self.numbers.entry(Codes(codes)) {
-            Entry::Occupied(known) => return *known.get(),
-            Entry::Vacant(room) => room.insert(number),
-        };
-        self.are_worthless |= number >= NO_SHAPE - 1;
+        let place = number_of(self.codes.len());
         self.codes.push(codes);
         self.endings.push(Ending::SEVERAL);
         self.moves.resize(self.codes.len() << self.class_bits, Move::UNKNOWN);
+        let hash_again = |number: &u32| hash_of(&self.codes[*number as usize]);
+        self.numbers.insert_unique(hash, place, hash_again);
+        let number = self.first.saturating_add(place);
+        self.are_worthless |= number >= NO_SHAPE - 1;
         number
     }
 
