@@ -18,6 +18,7 @@ mod chain;
 pub mod change_arrow;
 pub mod change_table;
 pub mod chunk;
+mod class_reader;
 pub mod configuration;
 pub mod domain;
 pub mod engine;
