@@ -219,7 +219,7 @@ impl Engine {
     }
 }
 
-/// How many pages more make it worth while to measure again.
+/// How many pages more make it worth while to measure again: not those that come and go between two cleanings.
 fn growth(pages: usize) -> usize {
-    pages / 2 + 16
+    2 * pages + 16
 }

@@ -22,6 +22,7 @@ mod chain;
 pub mod change_arrow;
 pub mod change_table;
 pub mod chunk;
+mod class_reader;
 mod classifying;
 pub mod configuration;
 mod constants;

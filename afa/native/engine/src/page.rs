@@ -2,8 +2,9 @@
 
 use smallvec::SmallVec;
 
+use crate::class_reader::ClassReader;
 use crate::lane::Lanes;
-use crate::rows::{ClassReader, Rows, Stretch, parts};
+use crate::rows::{Rows, Stretch, parts};
 
 /// So many entries a page lists before appended ones go into the next. Small pages make late events cheap, large ones
 /// save lists.

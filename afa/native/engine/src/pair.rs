@@ -1,6 +1,7 @@
 //! A late event and a short list: the list as it was and the list as it is now are stepped side by side, until they are
 //! the same again.
 
+use crate::class_reader::ClassReader;
 use crate::configuration::{FINAL, Word, code_of, start_row};
 use crate::found::Findings;
 use crate::key::Key;
@@ -8,7 +9,7 @@ use crate::lane::{Lane, List};
 use crate::matcher::Matcher;
 use crate::page::Page;
 use crate::program::{Program, UNRELEASED};
-use crate::rows::{ClassReader, Rows, Stretch, parts};
+use crate::rows::{Rows, Stretch, parts};
 use crate::shapes::MOST_WORDS;
 use crate::spine::Place;
 use crate::stepper::{Entries, Nobody, Shaped, Stepper};
