@@ -259,6 +259,7 @@ impl Engine {
             let pattern = self.lanes[lane];
             self.programs[pattern].prepare(&mut self.rows, chunk, &mut self.shared, oldest, newest);
             let mut classes = std::mem::take(self.rows.chunk_mut(chunk).classes_mut(pattern));
+            classes.reserve(self.rows.chunk(chunk).len() - classes.len());
             classes.resize(end, UNSEEN);
             let program = &mut self.programs[pattern];
             classify_rows(program, &self.rows, chunk, begin, &mut classes[begin..], oldest, newest);
