@@ -1,5 +1,7 @@
 //! Sorting what is nearly in order: what comes late is sorted by itself, and merged with the rest.
 
+use std::ops::Range;
+
 use crate::kernel::vectorized;
 
 /// Words that are put into order, in memory that is used again.
@@ -42,28 +44,42 @@ impl<W: Copy + Ord + Default> NearlySorted<W> {
     fn part(&mut self, are_few: bool) -> usize {
         let count = self.given.len();
         let (words, late) = (&mut self.given[..count], &mut self.late[..count]);
-        let (mut at, mut ascending, mut newest) = (0, 0, W::default());
-        while at < count {
-            let end = count.min(at + if are_few { BLOCK } else { count });
+        if !are_few {
+            return count - part_each(words, late, 0..count, (0, W::default())).0;
+        }
+        let (mut ascending, mut newest) = (0, W::default());
+        for at in (0..count).step_by(BLOCK) {
+            let end = count.min(at + BLOCK);
             let block = &words[at..end];
-            if are_few && block[0] >= newest && block.is_sorted() {
+            if block[0] >= newest && block.is_sorted() {
                 newest = block[block.len() - 1];
                 words.copy_within(at..end, ascending);
                 ascending += end - at;
-                at = end;
-            }
-            while at < end {
-                // Both are written, and one of them stays: that one is late comes as a surprise.
-                let word = words[at];
-                words[ascending] = word;
-                late[at - ascending] = word;
-                ascending += usize::from(word >= newest);
-                newest = newest.max(word);
-                at += 1;
+            } else {
+                (ascending, newest) = part_each(words, late, at..end, (ascending, newest));
             }
         }
         count - ascending
     }
+}
+
+/// The same for some words one by one, after so many in front with this one as the last; the answer is the same after them.
+#[inline]
+fn part_each<W: Copy + Ord>(
+    words: &mut [W],
+    late: &mut [W],
+    places: Range<usize>,
+    (mut ascending, mut newest): (usize, W),
+) -> (usize, W) {
+    for at in places {
+        // Both are written, and one of them stays: that one is late comes as a surprise.
+        let word = words[at];
+        words[ascending] = word;
+        late[at - ascending] = word;
+        ascending += usize::from(word >= newest);
+        newest = newest.max(word);
+    }
+    (ascending, newest)
 }
 
 /// How many words come after a greater one.
