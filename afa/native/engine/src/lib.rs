@@ -42,6 +42,8 @@ pub mod lane;
 pub mod late;
 pub mod limits;
 pub mod linear;
+mod linear_column;
+mod linear_nodes;
 mod linear_words;
 pub mod live_arcs;
 pub mod matcher;

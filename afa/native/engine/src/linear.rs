@@ -4,29 +4,22 @@
 //! event and step that is m shifts and ANDs for 64 events. Nothing is kept per key but its events: what an append needs
 //! of the past is read off the last m-1 of them. Several patterns are looked for together, as a tree of their words.
 
-use crate::chunk::Chunk;
 use crate::found::Found;
 use crate::key::Key;
-use crate::linear_words::{Hits, Words};
+use crate::linear_column::{Column, Piece};
+use crate::linear_words::{Hits, Words, each_bit};
 use crate::matcher::{Matcher, expiry};
 use crate::rows::{Stretch, parts};
 
-/// Consecutive rows of one chunk among the rows that are looked at.
-#[derive(Clone, Copy, Debug)]
-struct Piece {
-    chunk: usize,
-    offset: usize,
-    begin: usize,
-    length: usize,
-}
+/// If at most one word of columns in so many is not 0, only what follows from those is looked at.
+const FEW: usize = 4;
 
 /// Buffers that are kept from one append to the next.
 #[derive(Debug, Default)]
 pub struct LinearScratch {
     rows: Vec<u32>,
     pieces: Vec<Piece>,
-    /// By column: for which append it was filled, and its bits.
-    columns: Vec<(u64, Vec<u64>)>,
+    columns: Vec<Column>,
     steps: Vec<Vec<u64>>,
     stretches: Vec<Epoch>,
     stamp: u64,
@@ -37,6 +30,8 @@ pub struct LinearScratch {
     hits: Hits,
     times: Vec<i64>,
     triggers: Vec<u64>,
+    /// By 64 events: the places of columns that have a bit there.
+    active: Vec<Vec<u32>>,
 }
 
 /// Consecutive positions at which the same bodies are alive: from where the one before ends.
@@ -67,6 +62,47 @@ impl LinearScratch {
         }
     }
 
+    /// Finds for each word which columns have a bit there, if they are few; then the answer is true.
+    #[allow(clippy::cast_possible_truncation)] // limited by max_program_arcs
+    fn find_active(&mut self, columns: &[u32], words: usize) -> bool {
+        let counts = columns.iter().map(|column| self.columns[*column as usize].count());
+        if counts.sum::<usize>() * FEW > columns.len() * words {
+            return false;
+        }
+        self.active.resize_with(words.max(self.active.len()), Vec::new);
+        self.active.iter_mut().for_each(Vec::clear);
+        for (place, column) in columns.iter().enumerate() {
+            let touched = self.columns[*column as usize].touched.iter().enumerate();
+            for (begin, words) in touched {
+                each_bit(*words, |word| self.active[begin * 64 + word].push(place as u32));
+            }
+        }
+        true
+    }
+
+    /// What 64 events trigger.
+    fn trigger_all(&mut self, columns: &[u32], index: usize) {
+        self.triggers.clear();
+        let bits = columns.iter().map(|column| self.columns[*column as usize].bits[index]);
+        self.triggers.extend(bits);
+    }
+
+    /// The same where few columns have a bit.
+    fn trigger_active(&mut self, columns: &[u32], index: usize) {
+        self.triggers.resize(columns.len(), 0);
+        if let Some(before) = index.checked_sub(1) {
+            self.active[before]
+                .iter()
+                .for_each(|place| self.triggers[*place as usize] = 0);
+        } else {
+            self.triggers.fill(0);
+        }
+        for place in &self.active[index] {
+            let column = &self.columns[columns[*place as usize] as usize];
+            self.triggers[*place as usize] = column.bits[index];
+        }
+    }
+
     fn find_pieces(&mut self) {
         let mut at = 0;
         while at < self.rows.len() {
@@ -80,43 +116,6 @@ impl LinearScratch {
             });
             at += length;
         }
-    }
-}
-
-/// The bits of a column for 64 rows of a chunk from an offset on; without meaning at rows where other arcs are alive.
-fn column_word(form: &[Vec<u32>], chunk: &Chunk, offset: usize) -> u64 {
-    let conjunction = |predicates: &Vec<u32>| {
-        predicates
-            .iter()
-            .fold(!0, |bits, predicate| bits & chunk.truth_word(*predicate, offset))
-    };
-    form.iter().map(conjunction).fold(0, |bits, more| bits | more)
-}
-
-/// Puts the bits of a column into `out`, which covers all positions.
-fn fill(matcher: &Matcher<'_>, pieces: &[Piece], column: u32, out: &mut [u64]) {
-    let form = matcher.shared.columns.form(column);
-    for piece in pieces {
-        let chunk = matcher.rows.chunk(piece.chunk);
-        let (mut at, end) = (piece.begin, piece.begin + piece.length);
-        while at < end {
-            let bits = column_word(form, chunk, piece.offset + at - piece.begin);
-            let count = (end - at).min(64);
-            put_bits(out, at, count, bits);
-            at += count;
-        }
-    }
-}
-
-/// Adds the first `count` bits of a word from a position on, where there are none yet.
-#[inline]
-fn put_bits(out: &mut [u64], at: usize, count: usize, mut bits: u64) {
-    if count < 64 {
-        bits &= (1 << count) - 1;
-    }
-    out[at / 64] |= bits << (at % 64);
-    if at % 64 + count > 64 {
-        out[at / 64 + 1] |= bits >> (64 - at % 64);
     }
 }
 
@@ -191,16 +190,18 @@ impl Matcher<'_> {
         for column in &words.columns {
             self.ready_column(scratch, *column, count);
         }
+        let are_few = scratch.find_active(&words.columns, count);
         words.begin();
         for index in 0..count {
-            let columns = words.columns.iter();
-            scratch.triggers.clear();
-            scratch
-                .triggers
-                .extend(columns.map(|column| scratch.columns[*column as usize].1[index]));
             let old = past.saturating_sub(index * 64);
             let mask = if old < 64 { !0 << old } else { 0 };
-            words.take(&scratch.triggers, mask, &mut scratch.hits);
+            if are_few {
+                scratch.trigger_active(&words.columns, index);
+                words.take_few(&scratch.triggers, &scratch.active[index], mask, &mut scratch.hits);
+            } else {
+                scratch.trigger_all(&words.columns, index);
+                words.take(&scratch.triggers, mask, &mut scratch.hits);
+            }
             self.note_hits(scratch, &words, index * 64, past, first_record);
         }
         let is_in_order = words.changing.is_empty();
@@ -277,7 +278,7 @@ impl Matcher<'_> {
             let columns = &self.programs[pattern].alive(alive).columns;
             let bits: Vec<&[u64]> = columns
                 .iter()
-                .map(|column| &*scratch.columns[*column as usize].1)
+                .map(|column| &*scratch.columns[*column as usize].bits)
                 .collect();
             self.note_ends(&bits, &scratch.rows, pattern, past, first_record);
         } else {
@@ -325,13 +326,13 @@ impl Matcher<'_> {
             let mut begin = 0;
             for stretch in &stretches {
                 if let Some(column) = column(stretch.alive, step) {
-                    copy_bits(out, &scratch.columns[*column as usize].1, begin, stretch.end);
+                    copy_bits(out, &scratch.columns[*column as usize].bits, begin, stretch.end);
                 }
                 begin = stretch.end;
             }
         }
         let bits = |step| match column(alive[0], step) {
-            Some(column) if !differs(step) => &*scratch.columns[*column as usize].1,
+            Some(column) if !differs(step) => &*scratch.columns[*column as usize].bits,
             _ => &*mixed[step],
         };
         let views: Vec<&[u64]> = (0..steps).map(bits).collect();
@@ -370,14 +371,13 @@ impl Matcher<'_> {
         if scratch.columns.len() <= number {
             scratch.columns.resize_with(number + 1, Default::default);
         }
-        if scratch.columns[number].0 == scratch.stamp {
+        let filled = &mut scratch.columns[number];
+        if filled.stamp == scratch.stamp {
             return;
         }
-        let mut bits = std::mem::take(&mut scratch.columns[number].1);
-        bits.clear();
-        bits.resize(words, 0);
-        fill(self, &scratch.pieces, column, &mut bits);
-        scratch.columns[number] = (scratch.stamp, bits);
+        filled.stamp = scratch.stamp;
+        filled.clear(words);
+        filled.fill(self.rows, &scratch.pieces, self.shared.columns.form(column));
     }
 
     fn note_ends(&mut self, bits: &[&[u64]], rows: &[u32], pattern: usize, past: usize, first_record: Option<u32>) {
