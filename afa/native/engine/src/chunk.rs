@@ -430,6 +430,13 @@ impl Chunk {
         self.truths(predicate).words()
     }
 
+    /// The words of 64 rows, as bits, in which a predicate is true of any; none where it was not computed.
+    #[must_use]
+    #[inline]
+    pub fn some_true(&self, predicate: u32) -> u64 {
+        self.truths.some(predicate)
+    }
+
     /// The class of a row for a pattern that keeps them.
     #[must_use]
     #[inline]

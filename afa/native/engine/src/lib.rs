@@ -49,6 +49,8 @@ pub mod late;
 pub mod limits;
 pub mod linear;
 mod linear_bits;
+mod linear_column;
+mod linear_nodes;
 mod linear_words;
 pub mod live_arcs;
 pub mod matcher;

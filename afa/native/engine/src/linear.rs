@@ -10,10 +10,14 @@
 use crate::found::Found;
 use crate::kernel::WORD_ROWS;
 use crate::key::Key;
-use crate::linear_bits::{Piece, copy_bits, fill, find_ends};
-use crate::linear_words::{Hits, Words};
+use crate::linear_bits::{copy_bits, find_ends};
+use crate::linear_column::{Column, Piece};
+use crate::linear_words::{Hits, Words, each_bit};
 use crate::matcher::{Matcher, expiry};
 use crate::rows::{Stretch, parts};
+
+/// If at most one word of columns in so many is not 0, only what follows from those is looked at.
+const FEW: usize = 4;
 
 /// Buffers that are kept from one append to the next.
 #[derive(Debug, Default)]
@@ -24,8 +28,7 @@ pub struct LinearScratch {
     start: usize,
     /// Those of the past and the new ones.
     pieces: Vec<Piece>,
-    /// By column: for which append it was filled, and its bits.
-    columns: Vec<(u64, Vec<u64>)>,
+    columns: Vec<Column>,
     steps: Vec<Vec<u64>>,
     stretches: Vec<Epoch>,
     stamp: u64,
@@ -36,6 +39,8 @@ pub struct LinearScratch {
     hits: Hits,
     triggers: Vec<u64>,
     ends: Vec<u64>,
+    /// By 64 events: the places of columns that have a bit there.
+    active: Vec<Vec<u32>>,
 }
 
 /// Consecutive positions at which the same bodies are alive: from where the one before ends.
@@ -56,6 +61,47 @@ impl LinearScratch {
         self.find_pieces(Stretch::Listed(&past), self.start - past.len());
         self.past = past;
         self.find_pieces(rows, self.start);
+    }
+
+    /// Finds for each word which columns have a bit there, if they are few; then the answer is true.
+    #[allow(clippy::cast_possible_truncation)] // limited by max_program_arcs
+    fn find_active(&mut self, columns: &[u32], words: usize) -> bool {
+        let counts = columns.iter().map(|column| self.columns[*column as usize].count());
+        if counts.sum::<usize>() * FEW > columns.len() * words {
+            return false;
+        }
+        self.active.resize_with(words.max(self.active.len()), Vec::new);
+        self.active.iter_mut().for_each(Vec::clear);
+        for (place, column) in columns.iter().enumerate() {
+            let touched = self.columns[*column as usize].touched.iter().enumerate();
+            for (begin, words) in touched {
+                each_bit(*words, |word| self.active[begin * 64 + word].push(place as u32));
+            }
+        }
+        true
+    }
+
+    /// What 64 events trigger.
+    fn trigger_all(&mut self, columns: &[u32], index: usize) {
+        self.triggers.clear();
+        let bits = columns.iter().map(|column| self.columns[*column as usize].bits[index]);
+        self.triggers.extend(bits);
+    }
+
+    /// The same where few columns have a bit.
+    fn trigger_active(&mut self, columns: &[u32], index: usize) {
+        self.triggers.resize(columns.len(), 0);
+        if let Some(before) = index.checked_sub(1) {
+            self.active[before]
+                .iter()
+                .for_each(|place| self.triggers[*place as usize] = 0);
+        } else {
+            self.triggers.fill(0);
+        }
+        for place in &self.active[index] {
+            let column = &self.columns[columns[*place as usize] as usize];
+            self.triggers[*place as usize] = column.bits[index];
+        }
     }
 
     fn find_pieces(&mut self, rows: Stretch<'_>, first: usize) {
@@ -139,16 +185,19 @@ impl Matcher<'_> {
         for column in &words.columns {
             self.ready_column(scratch, *column, count);
         }
+        let are_few = scratch.find_active(&words.columns, count);
         words.begin();
         for index in 0..count {
-            let columns = words.columns.iter();
-            scratch.triggers.clear();
-            scratch
-                .triggers
-                .extend(columns.map(|column| scratch.columns[*column as usize].1[index]));
             let old = scratch.start.saturating_sub(index * WORD_ROWS);
             let mask = if old < WORD_ROWS { !0 << old } else { 0 };
-            if words.take(&scratch.triggers, mask, &mut scratch.hits) {
+            let is_hit = if are_few {
+                scratch.trigger_active(&words.columns, index);
+                words.take_few(&scratch.triggers, &scratch.active[index], mask, &mut scratch.hits)
+            } else {
+                scratch.trigger_all(&words.columns, index);
+                words.take(&scratch.triggers, mask, &mut scratch.hits)
+            };
+            if is_hit {
                 self.note_hits(scratch, &words, index * WORD_ROWS, rows, first_record);
             }
         }
@@ -224,7 +273,7 @@ impl Matcher<'_> {
             let columns = &self.programs[pattern].alive(alive).columns;
             let bits: Vec<&[u64]> = columns
                 .iter()
-                .map(|column| &*scratch.columns[*column as usize].1)
+                .map(|column| &*scratch.columns[*column as usize].bits)
                 .collect();
             find_ends(&bits, &mut scratch.ends);
         } else if !self.find_ends_by_epoch(scratch, pattern, words) {
@@ -266,13 +315,13 @@ impl Matcher<'_> {
             let mut begin = scratch.start - scratch.past.len();
             for stretch in &stretches {
                 if let Some(column) = column(stretch.alive, step) {
-                    copy_bits(out, &scratch.columns[*column as usize].1, begin, stretch.end);
+                    copy_bits(out, &scratch.columns[*column as usize].bits, begin, stretch.end);
                 }
                 begin = stretch.end;
             }
         }
         let bits = |step| match column(alive[0], step) {
-            Some(column) if !differs(step) => &*scratch.columns[*column as usize].1,
+            Some(column) if !differs(step) => &*scratch.columns[*column as usize].bits,
             _ => &*mixed[step],
         };
         let views: Vec<&[u64]> = (0..steps).map(bits).collect();
@@ -315,14 +364,13 @@ impl Matcher<'_> {
         if scratch.columns.len() <= number {
             scratch.columns.resize_with(number + 1, Default::default);
         }
-        if scratch.columns[number].0 == scratch.stamp {
+        let filled = &mut scratch.columns[number];
+        if filled.stamp == scratch.stamp {
             return;
         }
-        let mut bits = std::mem::take(&mut scratch.columns[number].1);
-        bits.clear();
-        bits.resize(words, 0);
-        fill(self.rows, &scratch.pieces, self.shared.columns.form(column), &mut bits);
-        scratch.columns[number] = (scratch.stamp, bits);
+        filled.stamp = scratch.stamp;
+        filled.clear(words);
+        filled.fill(self.rows, &scratch.pieces, self.shared.columns.form(column));
     }
 
     /// Notes what ends at new events.

@@ -1,74 +1,10 @@
-//! Bits of events at positions: what takes a step of a linear pattern, and where the last step ends.
+//! Bits of events at positions: how those of steps come together.
 
-use crate::chunk::Chunk;
 use crate::kernel::{WORD_ROWS, vectorized};
-use crate::rows::Rows;
-
-/// Consecutive rows of one chunk among the rows that are looked at.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece {
-    pub(crate) chunk: usize,
-    pub(crate) offset: usize,
-    pub(crate) begin: usize,
-    pub(crate) length: usize,
-}
-
-/// The bits of a column for 64 rows of a chunk from an offset on; without meaning at rows where other arcs are alive.
-fn column_word(form: &[Vec<u32>], chunk: &Chunk, offset: usize) -> u64 {
-    let conjunction = |predicates: &Vec<u32>| {
-        predicates
-            .iter()
-            .fold(!0, |bits, predicate| bits & chunk.truth_word(*predicate, offset))
-    };
-    form.iter().map(conjunction).fold(0, |bits, more| bits | more)
-}
-
-/// Puts the bits of a column into `out`, which covers all positions.
-pub(crate) fn fill(rows: &Rows, pieces: &[Piece], form: &[Vec<u32>], out: &mut [u64]) {
-    for piece in pieces {
-        let chunk = rows.chunk(piece.chunk);
-        let (mut at, end) = (piece.begin, piece.begin + piece.length);
-        if piece.offset % WORD_ROWS == at % WORD_ROWS && !chunk.is_reordered() {
-            fill_words(form, chunk, piece, out);
-            continue;
-        }
-        while at < end {
-            let bits = column_word(form, chunk, piece.offset + at - piece.begin);
-            let count = (end - at).min(WORD_ROWS);
-            put_bits(out, at, count, bits);
-            at += count;
-        }
-    }
-}
-
-/// The same for a piece whose words are those of the chunk.
-fn fill_words(form: &[Vec<u32>], chunk: &Chunk, piece: &Piece, out: &mut [u64]) {
-    let (begin, end) = (piece.begin, piece.begin + piece.length);
-    let (first, last) = (begin / WORD_ROWS, (end - 1) / WORD_ROWS);
-    let from = piece.offset / WORD_ROWS;
-    // What the past has left in the first word.
-    let before = out[first];
-    let out = &mut out[..=last];
-    if let [conjunction] = form
-        && let [predicate] = **conjunction
-    {
-        let words = chunk.truth_words(predicate).iter().skip(from);
-        for (out, word) in out[first..].iter_mut().zip(words) {
-            *out = *word;
-        }
-    } else {
-        for (out, index) in out[first..].iter_mut().zip(from..) {
-            *out = column_word(form, chunk, index * WORD_ROWS);
-        }
-    }
-    out[first] &= mask(first, begin, end);
-    out[last] &= mask(last, begin, end);
-    out[first] |= before;
-}
 
 /// The bits of a word that stand for positions `[begin, end)`.
 #[inline]
-fn mask(index: usize, begin: usize, end: usize) -> u64 {
+pub(crate) fn mask(index: usize, begin: usize, end: usize) -> u64 {
     let mut mask = !0;
     if index == begin / WORD_ROWS {
         mask &= !0 << (begin % WORD_ROWS);
@@ -77,18 +13,6 @@ fn mask(index: usize, begin: usize, end: usize) -> u64 {
         mask &= !0 >> (WORD_ROWS - 1 - (end - 1) % WORD_ROWS);
     }
     mask
-}
-
-/// Adds the first `count` bits of a word from a position on, where there are none yet.
-#[inline]
-fn put_bits(out: &mut [u64], at: usize, count: usize, mut bits: u64) {
-    if count < 64 {
-        bits &= (1 << count) - 1;
-    }
-    out[at / 64] |= bits << (at % 64);
-    if at % 64 + count > 64 {
-        out[at / 64 + 1] |= bits >> (64 - at % 64);
-    }
 }
 
 /// Adds the bits of other positions `[begin, end)` at the same positions, where there are none yet.

@@ -1,5 +1,6 @@
 //! The truths of predicates in the rows of a chunk: a bit per row, as far as they were computed.
 
+use crate::chunk::CHUNK_ROWS;
 use crate::kernel::WORD_ROWS;
 
 /// What a predicate is in the rows of a chunk.
@@ -48,7 +49,12 @@ struct Place {
     after: u32,
     /// How many rows were evaluated.
     filled: u32,
+    /// The words in which it is true of a row.
+    some: u64,
 }
+
+// A bit for each word of a chunk's rows.
+const _: () = assert!(CHUNK_ROWS <= WORD_ROWS * WORD_ROWS);
 
 /// The truths of all predicates in the rows of a chunk. They lie in one piece of memory: a thousand small ones would take
 /// longer to get than to fill.
@@ -82,6 +88,13 @@ impl TruthTable {
             _ => &[],
         };
         Truths::of(bits)
+    }
+
+    /// The words of 64 rows, as bits, in which a predicate is true of any.
+    #[must_use]
+    #[inline]
+    pub fn some(&self, predicate: u32) -> u64 {
+        self.places.get(predicate as usize).map_or(0, |place| place.some)
     }
 
     /// Makes room for predicates; each takes so many words, the same number in all calls.
@@ -122,7 +135,10 @@ impl TruthTable {
     /// A predicate was evaluated for so many rows.
     #[allow(clippy::cast_possible_truncation)] // rows of a chunk
     pub fn note_filled(&mut self, predicate: u32, rows: usize) {
-        self.places[predicate as usize].filled = rows as u32;
+        let words = self.bits(predicate).iter().enumerate();
+        let some = words.fold(0, |some, (word, bits)| some | u64::from(*bits != 0) << word);
+        let place = &mut self.places[predicate as usize];
+        (place.filled, place.some) = (rows as u32, some);
     }
 
     /// Forgets what is known of a predicate.
@@ -130,7 +146,7 @@ impl TruthTable {
         if let Some(place) = self.places.get_mut(predicate as usize)
             && place.after > 0
         {
-            place.filled = 0;
+            (place.filled, place.some) = (0, 0);
             self.bits(predicate).fill(0);
         }
     }
