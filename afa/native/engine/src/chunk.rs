@@ -8,14 +8,12 @@ use arrow_buffer::ScalarBuffer;
 use crate::arrow_rows::ArrowRows;
 use crate::arrow_text::Texts;
 use crate::event::{Data, IdRef};
-use crate::expression::{EventView, FieldPath};
 use crate::kernel::{WORD_ROWS, words};
 use crate::predicate::{Fields, Predicates};
 use crate::predicate_index::PredicateIndex;
 use crate::scan::{Head, PADDING, Padded, Records, Scanner, Span};
 use crate::scanned::ScannedRows;
 use crate::truths::{TruthTable, Truths};
-use crate::value::Value;
 
 /// Rows of a chunk are numbered with this many bits.
 pub const CHUNK_BITS: u32 = 12;
@@ -157,7 +155,7 @@ impl Chunk {
 
     /// Where the payload has a row.
     #[inline]
-    fn place(&self, offset: usize) -> usize {
+    pub(crate) fn place(&self, offset: usize) -> usize {
         self.places.get(offset).map_or(offset, |place| usize::from(*place))
     }
 
@@ -480,48 +478,5 @@ fn gather<T: Copy>(values: &mut Vec<T>, first: usize, order: &[u16]) {
         *values = gathered;
     } else {
         values[first..first + order.len()].copy_from_slice(&gathered);
-    }
-}
-
-/// One event of a chunk, as expressions see it.
-#[derive(Clone, Copy)]
-pub struct RowView<'a> {
-    /// Its chunk.
-    pub chunk: &'a Chunk,
-    /// Its place there.
-    pub offset: usize,
-    /// The fields that scanners read.
-    pub fields: &'a Fields,
-    /// The scanners.
-    pub scanners: &'a [Scanner],
-}
-
-impl EventView for RowView<'_> {
-    fn field(&self, path: &FieldPath) -> Value {
-        match &self.chunk.payload {
-            Payload::Gone => Value::Unknown,
-            Payload::Arrow(rows) => rows.field(path, self.chunk.place(self.offset)),
-            Payload::Scanned(rows) => match self.fields.find(path) {
-                Some(field) => {
-                    let place = self.chunk.place(self.offset);
-                    rows.value(field, path, place, &self.scanners[rows.scanner])
-                }
-                None => Value::Unknown,
-            },
-        }
-    }
-
-    fn ts(&self) -> i64 {
-        self.chunk.times()[self.offset]
-    }
-
-    fn kind(&self) -> Value {
-        self.chunk
-            .kind(self.offset)
-            .map_or(Value::Unknown, |kind| Value::Str(kind.into()))
-    }
-
-    fn id(&self) -> Value {
-        Value::Str(self.chunk.id(self.offset).text().into())
     }
 }

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use crate::epochs::ClassTable;
 use crate::kernel::{WORD_ROWS, rows_mask, vectorized};
-use crate::truths::Truths;
 use crate::program::Program;
 use crate::rows::Rows;
+use crate::truths::Truths;
 
 /// Finds the classes of the rows of a chunk after those that have one, up to `end`; the truths that decide are known.
 pub(crate) fn classify_rows(
@@ -129,7 +129,12 @@ mod tests {
         let known: Vec<(usize, u32)> = (0..8)
             .map(|index| (index, [5, 0, 130, 7, 1, 2, 3, 64][index]))
             .collect();
-        let by_row = |row: usize| known[(0..3).map(|bit| usize::from(truths[bit].get(row)) << bit).sum::<usize>()].1;
+        let by_row = |row: usize| {
+            known[(0..3)
+                .map(|bit| usize::from(truths[bit].get(row)) << bit)
+                .sum::<usize>()]
+            .1
+        };
         let classes_of = |truths: &[Truths<'_>], rows: Range<usize>, known: &[(usize, u32)]| {
             let mut classes = Vec::new();
             classify_sliced(truths, rows, known, &mut classes).then_some(classes)
@@ -137,7 +142,10 @@ mod tests {
         for rows in [0..200, 7..71, 64..65, 130..199] {
             let expected: Vec<u32> = rows.clone().map(by_row).collect();
             let is_first_missing = expected.contains(&known[0].1);
-            assert_eq!(classes_of(&truths, rows.clone(), &known[1..]).is_none(), is_first_missing);
+            assert_eq!(
+                classes_of(&truths, rows.clone(), &known[1..]).is_none(),
+                is_first_missing
+            );
             assert_eq!(classes_of(&truths, rows, &known), Some(expected));
         }
         assert_eq!(classes_of(&[], 0..9, &[]), None);

@@ -2,10 +2,11 @@
 
 use crate::arrow_rows::{ArrowRows, Column};
 use crate::arrow_text::{Dictionary, Texts};
-use crate::chunk::{Chunk, Payload, RowView};
+use crate::chunk::{Chunk, Payload};
 use crate::expression::{EventView, FieldPath};
 use crate::kernel::WORD_ROWS;
 use crate::predicate::Fields;
+use crate::row_view::RowView;
 use crate::scan::{Scalar, Scanner};
 use crate::scanned::ScannedRows;
 use crate::scanned_column::ScannedColumn;

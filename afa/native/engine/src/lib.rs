@@ -73,6 +73,7 @@ mod record;
 mod resting;
 pub mod restore;
 mod row_order;
+pub mod row_view;
 pub mod rows;
 pub mod scan;
 pub mod scanned;

@@ -6,10 +6,11 @@ use std::ops::Range;
 use foldhash::fast::FixedState;
 
 use crate::arrow_rows::{ArrowRows, Column};
-use crate::chunk::{Chunk, Payload, RowView};
+use crate::chunk::{Chunk, Payload};
 use crate::expression::{FieldPath, Node};
 use crate::forgetting::{Marks, Numbers, put};
 use crate::kernel::{WORD_ROWS, compare_floats, compare_ints, compare_ints_as_floats, find_texts};
+use crate::row_view::RowView;
 use crate::scan::{Scalar, Scanner};
 use crate::scanned::ScannedRows;
 use crate::scanned_column::ScannedColumn;

@@ -7,11 +7,12 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use crate::chunk::{CHUNK_BITS, CHUNK_ROWS, Chunk, Payload, RowView};
+use crate::chunk::{CHUNK_BITS, CHUNK_ROWS, Chunk, Payload};
 use crate::event::{IdRef, canonical_bytes};
 use crate::expression::FieldPath;
 use crate::predicate::{Fields, Predicates};
 use crate::predicate_index::PredicateIndex;
+use crate::row_view::RowView;
 use crate::scan::{Head, Scanner, Span};
 
 /// The most chunks at once: what 32 bits leave for them.

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use afa_engine::arrow_rows::ArrowRows;
-use afa_engine::chunk::{Chunk, RowView};
+use afa_engine::chunk::Chunk;
 use afa_engine::expression::{FieldPath, Node};
 use afa_engine::predicate::{Fields, Predicates};
 use afa_engine::predicate_index::PredicateIndex;
+use afa_engine::row_view::RowView;
 use afa_engine::value::{Comparison, Value};
 use arrow_array::types::Int32Type;
 use arrow_array::{

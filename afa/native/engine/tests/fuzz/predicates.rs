@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use afa_engine::arrow_rows::ArrowRows;
-use afa_engine::chunk::{Chunk, Payload, RowView};
+use afa_engine::chunk::{Chunk, Payload};
 use afa_engine::expression::{EventView, FieldPath, Node};
 use afa_engine::predicate::{Fields, Predicates};
 use afa_engine::predicate_index::PredicateIndex;
+use afa_engine::row_view::RowView;
 use afa_engine::scan::{Codec, Envelope, Mapping, Padded, Scanner, Span};
 use afa_engine::value::Value;
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
