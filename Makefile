@@ -56,7 +56,7 @@ test: setup ## all tests, on the installed wheel
 
 # One target at a time, each with its share of the seconds. Not captured: what ends the whole process has a seed, too.
 fuzz: cargo-home ## new random cases for what reads input (FUZZ_SECONDS=60 in all; a failure says how to repeat it)
-	ARCFLEET_FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --package afa-engine --test fuzz --locked --quiet -- \
+	ARCFLEET_FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --profile fuzz --package afa-engine --test fuzz --locked --quiet -- \
 		--test-threads=1 --nocapture
 
 check: lint types test fuzz ## linters, types, tests and a minute of random cases

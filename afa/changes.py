@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Final
 
 from afa.reading import Fault
@@ -19,11 +20,12 @@ _TEXT_COLUMNS: Final = ("op", "pattern", "key", "state", "first", "last", "regis
 class Changes:
     """Changes in order; `bad` and `late` list records by their index in the batch, with the reason."""
 
+    faults: Mapping[int, Fault] = MappingProxyType({})  # of bad records: where in the record, for those that know
+
     def __init__(self, told: list[Told], bad: list[tuple[int, str]], late: list[tuple[int, str]]) -> None:
         self.told = told  # each change with the index of the record that led to it, which net per batch does not say
         self.bad = bad
         self.late = late
-        self.faults: dict[int, Fault] = {}  # of bad records: where in the record, for those that know
 
     @property
     def changes(self) -> list[Change]:
@@ -75,7 +77,6 @@ class NativeChanges(Changes):
     def __init__(self, native: Any, registers: dict[str, list[str]]) -> None:
         self._native = native
         self._registers = registers
-        self.faults = {}
 
     @cached_property
     def told(self) -> list[Told]:  # type: ignore[override]  # can be set, but mypy does not know

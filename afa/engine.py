@@ -82,7 +82,13 @@ class Engine:
         from one partition: `partitions` then has one entry.
         """
         if hasattr(batch, "__arrow_c_array__"):
-            return self._feed_arrow(batch, partitions[0] if partitions else None)
+            partition = partitions[0] if partitions else None
+            if isinstance(self._engine, ReferenceEngine):
+                changes, rows = feed_reference(self._engine, batch, self._fed, self._net), batch.num_rows
+            else:
+                changes, rows = self._engine.feed_arrow(batch, self._fed, partition, self._net == "batch")
+            self._fed += rows
+            return changes
         batch = batch if isinstance(batch, list) else list(batch)
         columns: dict[str, Sequence[Any] | None] = {
             "keys": keys,
@@ -100,15 +106,6 @@ class Engine:
         if isinstance(self._engine, ReferenceEngine):
             return feed_reference(self._engine, batch, first, self._net)
         return self._engine.feed_raw(batch, beside, first, self._net == "batch")
-
-    def _feed_arrow(self, batch: Any, partition: tuple[str, int] | None) -> Changes:
-        if isinstance(self._engine, ReferenceEngine):
-            first = self._fed
-            self._fed += batch.num_rows
-            return feed_reference(self._engine, batch, first, self._net)
-        changes, rows = self._engine.feed_arrow(batch, self._fed, partition, self._net == "batch")
-        self._fed += rows
-        return changes
 
     def feed_lines(self, lines: Sequence[TapeLine], *, stops_at_bad: bool = False) -> Changes:
         """Takes lines of a tape, whose numbers make the ids of events without one; `bad` says what is wrong."""

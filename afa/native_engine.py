@@ -99,14 +99,13 @@ class NativeEngine:
         """What a record batch leads to, and the number of its rows."""
         native = self.native
         try:
-            rows = native.load_arrow(batch, net_per_batch)
+            rows, told = native.feed_arrow(batch, first, partition, net_per_batch)
         except (TypeError, ValueError) as error:
             raise RecordError(str(error), fix="see the columns in the engine page") from None
-        told = native.feed_arrow(0, first, partition)
         while isinstance(told, int):
             text = native.arrow_arc(told)
             self._answer(told, TapeLine("<batch>", told, (text or "{}").encode()))
-            told = native.feed_arrow(told + 1, first, partition)
+            told = native.feed_arrow_from(told + 1)
         return self._changes(told), rows
 
     def feed_raw(self, values: list[bytes | None], beside: dict[str, Any], first: int, net_per_batch: bool) -> Changes:
@@ -152,7 +151,8 @@ class NativeEngine:
 
     def _changes(self, told: _native.NativeChanges) -> Changes:
         changes = NativeChanges(told, self._registers)
-        changes.faults, self._faults = self._faults, {}
+        if self._faults:
+            changes.faults, self._faults = self._faults, {}
         return changes
 
     def _answer(self, index: int, line: TapeLine) -> None:

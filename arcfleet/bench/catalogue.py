@@ -23,6 +23,7 @@ WORKLOADS: Final[dict[str, Callable[[Bench], Row]]] = {
     "arcs-restart": arc_rows.arcs_restart,
     "selfloop-late": self_rows.selfloop_late,
     "patterns-1000": many_patterns.patterns_1000,
+    "equal-1000": many_patterns.equal_1000,
     "q1-json": json_row.q1_json,
     "ids": self_rows.ids,
     "memory": memory_row.memory,

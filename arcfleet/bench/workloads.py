@@ -76,6 +76,12 @@ def ones_and_twos(count: int, seed: int) -> Stream:
     return Stream(np.arange(count, dtype=np.int64), {"x": x})
 
 
+def some_users(count: int, users: int, seed: int) -> Stream:
+    """Events of users drawn at random."""
+    user = np.random.default_rng([seed, 7]).integers(0, users, count)
+    return Stream(np.arange(count, dtype=np.int64), {"user": user})
+
+
 def passing_keys(start: int, stop: int, settings: Settings) -> Stream:
     """A part of a long stream in which keys come and go, each living for about a tenth of it."""
     generator = np.random.default_rng([settings.seed, 4, start])

@@ -53,6 +53,36 @@ def test_a_pattern_that_explodes(net: Any, late: bool) -> None:
     assert [change.get("degraded", False) for change in quiet] == [False]
 
 
+# A 3 leads from one partial match to two.
+FORK = build_pattern(
+    automaton(
+        arc("one", "a", "b", "e.x == 1"),
+        arc("two", "b", "c", "e.x == 2"),
+        arc("three", "c", "d", "e.x == 3"),
+        arc("too", "c", "e", "e.x == 3"),
+        arc("end", "d", "z", "e.x == 4"),
+        arc("also", "e", "z", "e.x == 5"),
+        within=100,
+    )
+)
+
+
+@pytest.mark.parametrize("net", ["record", "batch"])
+@pytest.mark.parametrize("last", [1, 2, 3])
+def test_one_start_event_alone_has_more_than_the_limit(net: Any, last: int) -> None:
+    """Whichever of its events comes last, and a revision too."""
+    engine = Engine([FORK], net=net, limits={"max_partial_matches_per_key": 1})
+    feed(engine, [event(f"e{ts}", ts, ts) for ts in (1, 2, 3) if ts != last] + [event("after", 9, 0)])
+    assert engine.stats()["degraded_keys"] == 0
+    feed(engine, [event(f"e{last}", last, last)])
+    assert engine.stats()["degraded_keys"] == 1
+    revised = Engine([FORK], net=net, limits={"max_partial_matches_per_key": 1})
+    feed(revised, [event(f"e{ts}", ts, 0 if ts == last else ts) for ts in (1, 2, 3)] + [event("after", 9, 0)])
+    assert revised.stats()["degraded_keys"] == 0
+    feed(revised, [event(f"e{last}", last, last) | {"rev": 1}])
+    assert revised.stats()["degraded_keys"] == 1
+
+
 def test_an_explosion_in_one_long_batch() -> None:
     """No punctuation, one feed: what is left behind goes all the same."""
     before = resident_mb()

@@ -77,6 +77,31 @@ def test_each_word_is_found_as_if_it_were_alone(count: int) -> None:
         assert [change for change in together if change["pattern"] == pattern.name] == alone
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_rare_steps_are_found_as_if_each_word_were_alone(seed: int) -> None:
+    """Most of 400 values are not among 64 events; some steps are common, and many words have those."""
+    rng = Random(seed)
+    steps = [[rng.choice([rng.randrange(400), rng.randrange(400), None]) for _ in range(3)] for _ in range(150)]
+    documents: list[dict[str, Any]] = []
+    for number, values in enumerate(steps):
+        fences = ["e.x >= 0" if value is None else f"e.x == {value}" for value in values[: rng.choice([1, 2, 3, 3])]]
+        arcs = [
+            {"id": f"s{step}", "from": f"q{step}", "to": f"q{step + 1}", "when": fence}
+            for step, fence in enumerate(fences)
+        ]
+        frame = {"pattern": f"w{number}", "within": 9, "start": "q0", "final": [f"q{len(fences)}"]}
+        documents.append(frame | {"arcs": arcs})
+    patterns = [build_pattern(document) for document in documents if len(document["arcs"]) > 1]
+    chosen = [value for _ in range(300) for value in rng.choice(steps)]
+    stream = [rng.randrange(400) if value is None else value for value in chosen]
+    values = encoded([{"key": "k", "ts": ts, "data": {"x": x}} for ts, x in enumerate(stream)])
+    together = Engine(patterns).feed(values).to_records()
+    found = {pattern.name: [change for change in together if change["pattern"] == pattern.name] for pattern in patterns}
+    assert sum(map(bool, found.values())) > 80
+    for pattern in patterns[::3]:
+        assert Engine([pattern]).feed(values).to_records() == found[pattern.name]
+
+
 def test_changes_know_their_partition() -> None:
     steps = [{"id": "s", "from": "a", "to": "b", "when": "e.x > 0"}]
     pattern = build_pattern({"pattern": "p", "within": 10, "start": "a", "final": ["b"], "arcs": steps})

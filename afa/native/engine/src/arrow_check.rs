@@ -100,3 +100,43 @@ pub fn are_below<T: ArrowNativeType + Ord + BitOr<Output = T>>(indices: &[T], le
     }
     indices.is_empty() || (least == T::default() && below(most))
 }
+
+/// How many bits of a bitmap are set, of so many from one on, which it has.
+#[must_use]
+pub fn count_set(bitmap: &[u8], offset: usize, length: usize) -> usize {
+    if length == 0 {
+        return 0;
+    }
+    let (first, last) = (offset / 8, (offset + length - 1) / 8);
+    let bytes = &bitmap[first..=last];
+    let (words, rest) = bytes.as_chunks();
+    let all: u32 = vectorized(
+        #[inline(always)]
+        || words.iter().map(|word| u64::from_le_bytes(*word).count_ones()).sum(),
+    );
+    let rest: u32 = rest.iter().map(|byte| byte.count_ones()).sum();
+    let before = bitmap[first] & !(u8::MAX << (offset % 8));
+    let behind = bitmap[last] & !(u8::MAX >> (7 - (offset + length - 1) % 8));
+    (all + rest - before.count_ones() - behind.count_ones()) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count_set;
+
+    #[test]
+    fn bits_are_counted_from_any_one_on() {
+        let bitmap: Vec<u8> = (0..40_u8).map(|byte| byte.wrapping_mul(73) ^ 0x5a).collect();
+        let is_set = |bit: &usize| bitmap[bit / 8] >> (bit % 8) & 1 != 0;
+        for offset in 0..70 {
+            for length in 0..200 {
+                let expected = (offset..offset + length).filter(is_set).count();
+                assert_eq!(
+                    count_set(&bitmap, offset, length),
+                    expected,
+                    "{length} from {offset} on"
+                );
+            }
+        }
+    }
+}

@@ -6,6 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 
 use crate::arrow_cells::{Cells, members_of};
+use crate::arrow_check::count_set;
 use crate::arrow_layout::{Given, Layout, Numbers, OwnColumns};
 use crate::arrow_text::{Dictionary, Texts};
 use crate::event::Data;
@@ -415,7 +416,7 @@ impl Field {
 fn are_valid(nulls: Option<&NullBuffer>, from: usize, to: usize) -> bool {
     let Some(nulls) = nulls else { return true };
     if to - from > FEW_ROWS {
-        return nulls.slice(from, to - from).null_count() == 0;
+        return count_set(nulls.validity(), nulls.offset() + from, to - from) == to - from;
     }
     let (first, last) = (nulls.offset() + from, nulls.offset() + to - 1);
     let bytes = &nulls.validity()[first / 8..=last / 8];

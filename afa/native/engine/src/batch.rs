@@ -1,50 +1,81 @@
 //! Changes net per batch: everything is inserted first, each key at once, and then followed up.
 
 use crate::engine::{Engine, live};
+use crate::event_order::{EventOrder, Given};
 use crate::key::Key;
-use crate::rows::{Reader, Stretch};
-use crate::segment::Segment;
+use crate::rows::{Stretch, row_number};
+use crate::segment::NO_KEY;
 use crate::walk::Plan;
+
+/// Rows of one chunk that wait for the end of the batch.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    chunk: usize,
+    first: usize,
+    /// The key of each row from the first on, or `NO_KEY`: it does not wait.
+    keys: Vec<u32>,
+    order: EventOrder,
+}
+
+impl Waiting {
+    /// Adds rows with these keys. All that wait are of one chunk.
+    pub(crate) fn add(&mut self, chunk: usize, first: usize, keys: &[u32]) {
+        if self.keys.is_empty() {
+            (self.chunk, self.first) = (chunk, first);
+        }
+        debug_assert_eq!(self.chunk, chunk, "taken before another chunk is added");
+        self.keys.resize(first - self.first, NO_KEY);
+        self.keys.extend_from_slice(keys);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.keys.clear();
+    }
+}
 
 impl Engine {
     /// Takes the rows that wait; the answer is whether a key was taken up more than once, so that what was told may come
     /// and go.
-    pub(crate) fn take_pending(&mut self, segment: &mut Segment) -> bool {
-        let mut pending = std::mem::take(&mut segment.pending);
-        if !pending.is_sorted_by_key(|(key, _)| *key) {
-            pending.sort_by_key(|(key, _)| *key);
+    pub(crate) fn take_waiting(&mut self, waiting: &mut Waiting) -> bool {
+        let (number, first) = (waiting.chunk, waiting.first);
+        let chunk = self.rows.chunk_mut(number);
+        waiting.order.find(&Given {
+            keys: &waiting.keys,
+            chunk,
+            first,
+        });
+        let order = &waiting.order;
+        if !order.is_as_given(first) {
+            chunk.reorder(first, &order.rows);
         }
-        let (mut at, mut repeats) = (0, false);
-        let mut rows = Vec::new();
-        while at < pending.len() {
-            let key = pending[at].0;
-            rows.clear();
-            rows.extend(
-                pending[at..]
-                    .iter()
-                    .take_while(|(other, _)| *other == key)
-                    .map(|(_, row)| *row),
-            );
-            at += rows.len();
-            repeats |= self.take_together(key as usize, &mut rows);
+        let (mut at, mut repeats) = (first, !order.again.is_empty());
+        for (key, count) in &order.groups {
+            repeats |= self.take_together(*key as usize, row_number(number, at), *count);
+            at += count;
         }
-        pending.clear();
-        segment.pending = pending;
+        for (key, at) in order.again.iter().zip(at..) {
+            self.insert(*key as usize, row_number(number, at));
+        }
+        waiting.clear();
         repeats
     }
 
-    /// Takes rows of one key, in order of arrival; true if one by one.
-    fn take_together(&mut self, number: usize, rows: &mut Vec<u32>) -> bool {
-        if self.must_look_closer || self.keys[number].as_ref().is_some_and(|key| !key.tombs.is_empty()) {
-            for row in rows.iter() {
-                self.insert(number, *row);
+    /// Takes rows of one key that follow each other in event order; true if some were taken one by one.
+    fn take_together(&mut self, number: usize, first: u32, count: usize) -> bool {
+        let rows = Stretch::Run(first, count);
+        if self.must_look_closer || self.keys[number].as_ref().is_some_and(|key| key.has_tombs()) {
+            for row in rows.rows() {
+                self.insert(number, row);
             }
             return true;
         }
-        let again = self.sort_rows(rows);
         let mut key = self.take_key(number);
         let (before, was_degraded) = (live(&key), key.degraded);
-        let again = self.insert_together(&mut key, rows, again);
+        let again = self.insert_together(&mut key, rows);
         self.newest = self.newest.max(key.spine.last_ts());
         self.after(&mut key, before, was_degraded);
         self.put_key(number, key);
@@ -55,106 +86,55 @@ impl Engine {
         repeats
     }
 
-    /// Puts rows into event order. Those of an identity that stands there already are taken out and answered.
-    fn sort_rows(&self, rows: &mut Vec<u32>) -> Vec<u32> {
-        let mut late: Vec<(i64, u32)> = Vec::new();
-        let mut ordered: Vec<(i64, u32)> = Vec::with_capacity(rows.len());
-        let mut reader = Reader::new(&self.rows);
-        for row in rows.iter() {
-            let ts = reader.ts(*row);
-            if ordered.last().is_none_or(|(newest, _)| *newest < ts) {
-                ordered.push((ts, *row));
-            } else {
-                late.push((ts, *row));
-            }
-        }
-        if late.is_empty() {
-            return Vec::new();
-        }
-        late.sort_unstable();
-        let (mut merged, has_ties) = merge(&ordered, &late);
-        rows.clear();
-        if has_ties {
-            return self.settle_ties(&mut merged, rows);
-        }
-        rows.extend(merged.iter().map(|(_, row)| *row));
-        Vec::new()
-    }
-
-    /// Orders rows of equal time, and sets aside those that are not the first of their identity.
-    fn settle_ties(&self, merged: &mut [(i64, u32)], rows: &mut Vec<u32>) -> Vec<u32> {
-        let mut again = Vec::new();
-        let mut at = 0;
-        while at < merged.len() {
-            let ts = merged[at].0;
-            let count = merged[at..].iter().take_while(|(other, _)| *other == ts).count();
-            let ties = &mut merged[at..at + count];
-            if count > 1 {
-                // By arrival first: of one identity the first to come is inserted, the others revise it.
-                ties.sort_by(|a, b| self.rows.id(a.1).cmp(&self.rows.id(b.1)).then(a.1.cmp(&b.1)));
-                let mut firsts: Vec<u32> = Vec::with_capacity(count);
-                for (_, row) in ties.iter() {
-                    if firsts
-                        .last()
-                        .is_some_and(|last| self.rows.id(*last) == self.rows.id(*row))
-                    {
-                        again.push(*row);
-                    } else {
-                        firsts.push(*row);
-                    }
-                }
-                firsts.sort_by(|a, b| self.rows.order(*a, *b));
-                rows.extend(firsts);
-            } else {
-                rows.push(ties[0].1);
-            }
-            at += count;
-        }
-        again
-    }
-
     /// Inserts rows that are in event order; the answer are those whose identity is stored already.
-    fn insert_together(&mut self, key: &mut Key, rows: &mut Vec<u32>, mut again: Vec<u32>) -> Vec<u32> {
-        let last = key.spine.last_ts();
-        let late = rows.partition_point(|row| last.is_some_and(|last| self.rows.ts(*row) <= last));
-        if late > 0 {
-            let (known, mut inserts): (Vec<u32>, Vec<u32>) = rows[..late]
-                .iter()
-                .partition(|row| key.find(&self.rows, self.rows.ts(**row), self.rows.id(**row)).is_some());
-            again.extend(known);
-            // Of equal time as the last entry, but after it: appended with the rest.
-            let end = inserts.partition_point(|row| key.spine.place_of(&self.rows, *row).is_some());
-            let rest = inserts.split_off(end);
-            let plan = Plan {
-                relinks: inserts.iter().chain(&rest).any(|row| self.hides(*row)),
-                inserts,
-                ..Plan::default()
-            };
-            if !plan.inserts.is_empty() || plan.relinks {
-                self.matcher(key.domain).apply(key, &plan);
-            }
-            rows.splice(..late, rest);
+    fn insert_together(&mut self, key: &mut Key, rows: Stretch<'_>) -> Vec<u32> {
+        let mut again = Vec::new();
+        let late = match key.spine.last_ts() {
+            Some(last) => self.count_until(rows, last),
+            None => 0,
+        };
+        if late > 0 && !self.matcher(key.domain()).merge_in(key, rows.part(0, late)) {
+            again = self.insert_late_ones(key, rows.part(0, late));
         }
-        if !rows.is_empty() {
-            self.append_rows(key, Stretch::Listed(rows), None);
+        if late < rows.len() {
+            self.append_rows(key, rows.part(late, rows.len()), None);
         }
         again
     }
-}
 
-/// Merges two ordered lists; true if two rows have one time.
-fn merge(one: &[(i64, u32)], other: &[(i64, u32)]) -> (Vec<(i64, u32)>, bool) {
-    let mut merged = Vec::with_capacity(one.len() + other.len());
-    let mut rest = one;
-    let mut has_ties = false;
-    for late in other {
-        let before = rest.iter().take_while(|(ts, _)| *ts < late.0).count();
-        merged.extend_from_slice(&rest[..before]);
-        rest = &rest[before..];
-        has_ties |= merged.last().is_some_and(|(ts, _): &(i64, u32)| *ts == late.0);
-        has_ties |= rest.first().is_some_and(|(ts, _)| *ts == late.0);
-        merged.push(*late);
+    /// How many of the rows, which are in event order, do not come after an instant.
+    fn count_until(&self, rows: Stretch<'_>, last: i64) -> usize {
+        let (mut low, mut high) = (0, rows.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if self.rows.ts(rows.row(middle)) <= last {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
     }
-    merged.extend_from_slice(rest);
-    (merged, has_ties)
+
+    /// Inserts rows that do not come after all entries in time, whatever they meet there.
+    fn insert_late_ones(&mut self, key: &mut Key, rows: Stretch<'_>) -> Vec<u32> {
+        let (known, mut inserts): (Vec<u32>, Vec<u32>) = rows
+            .rows()
+            .partition(|row| key.find(&self.rows, self.rows.ts(*row), self.rows.id(*row)).is_some());
+        // Of equal time as the last entry, but after it.
+        let end = inserts.partition_point(|row| key.spine.place_of(&self.rows, *row).is_some());
+        let rest = inserts.split_off(end);
+        let plan = Plan {
+            relinks: inserts.iter().chain(&rest).any(|row| self.hides(*row)),
+            inserts,
+            ..Plan::default()
+        };
+        if !plan.inserts.is_empty() || plan.relinks {
+            self.matcher(key.domain()).apply(key, &plan);
+        }
+        if !rest.is_empty() {
+            self.append_rows(key, Stretch::Listed(&rest), None);
+        }
+        known
+    }
 }

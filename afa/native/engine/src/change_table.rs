@@ -49,6 +49,9 @@ const TEXT: u64 = 1 << 63;
 const LENGTH_BYTES: usize = 4;
 
 impl IdSlot {
+    /// The id of no event.
+    pub(crate) const NOTHING: Self = Self(0);
+
     /// The id of a position; `None` if it is so large that only its text fits.
     #[must_use]
     pub const fn position(number: u64) -> Option<Self> {
@@ -115,8 +118,8 @@ impl ChangeRow {
             start: ts,
             end: ts,
             until: 0,
-            first: IdSlot(0),
-            last: IdSlot(0),
+            first: IdSlot::NOTHING,
+            last: IdSlot::NOTHING,
         }
     }
 }

@@ -1,15 +1,19 @@
 //! Chunks: events in order of arrival, up to 4,096 at a time, with what every pattern wants to know of each of them.
+//!
+//! Rows of a batch that is told net are numbered anew once all of it is there: by key, and in event order. Then the rows
+//! of a key follow each other, as those of a stream in order do. What came with them stays where it is.
 
 use arrow_buffer::ScalarBuffer;
 
 use crate::arrow_rows::ArrowRows;
 use crate::arrow_text::Texts;
 use crate::event::{Data, IdRef};
-use crate::expression::{EventView, FieldPath};
-use crate::predicate::{Fields, Predicates, Truths};
+use crate::kernel::{WORD_ROWS, words};
+use crate::predicate::{Fields, Predicates};
+use crate::predicate_index::PredicateIndex;
 use crate::scan::{Head, PADDING, Padded, Records, Scanner, Span};
 use crate::scanned::ScannedRows;
-use crate::value::Value;
+use crate::truths::{TruthTable, Truths};
 
 /// Rows of a chunk are numbered with this many bits.
 pub const CHUNK_BITS: u32 = 12;
@@ -50,9 +54,11 @@ enum Ids {
     Arrow(Texts, usize, u64),
 }
 
-/// Events in order of arrival.
+/// Events in order of arrival, or as they were numbered anew.
 #[derive(Debug)]
 pub struct Chunk {
+    /// Where the payload has each row, and the truths; beyond its end a row is at its own number.
+    places: Vec<u16>,
     times: Times,
     ids: Ids,
     /// Empty: no row has one.
@@ -61,7 +67,7 @@ pub struct Chunk {
     revs: Vec<i64>,
     /// What came with the events.
     pub payload: Payload,
-    truths: Vec<Truths>,
+    truths: TruthTable,
     classes: Vec<Vec<u32>>,
     /// How many entries of keys refer to it.
     pub stored: usize,
@@ -72,12 +78,13 @@ pub struct Chunk {
 impl Chunk {
     fn of(times: Times, ids: Ids, payload: Payload) -> Self {
         Self {
+            places: Vec::new(),
             times,
             ids,
             seqs: Vec::new(),
             revs: Vec::new(),
             payload,
-            truths: Vec::new(),
+            truths: TruthTable::default(),
             classes: Vec::new(),
             stored: 0,
             newest: None,
@@ -146,11 +153,61 @@ impl Chunk {
         }
     }
 
+    /// Where the payload has a row.
+    #[inline]
+    pub(crate) fn place(&self, offset: usize) -> usize {
+        self.places.get(offset).map_or(offset, |place| usize::from(*place))
+    }
+
+    /// Whether rows lie in the payload in another order than that of their numbers.
+    #[must_use]
+    pub(crate) fn is_reordered(&self) -> bool {
+        !self.places.is_empty()
+    }
+
+    /// Numbers rows anew: from `first` on, those at these offsets follow each other, which are as many rows from there on,
+    /// each once. None of them is stored, or was numbered anew before.
+    #[allow(clippy::cast_possible_truncation)] // places of a chunk have fewer bits
+    pub fn reorder(&mut self, first: usize, order: &[u16]) {
+        let end = first + order.len();
+        match &mut self.times {
+            Times::Owned(times) => gather(times, first, order),
+            Times::Arrow(times) => {
+                let mut owned = pick(times, order);
+                if owned.len() < times.len() {
+                    owned = [&times[..first], &owned, &times[end..]].concat();
+                }
+                self.times = Times::Owned(owned);
+            }
+        }
+        if let Ids::Mixed(slots, _) = &mut self.ids {
+            gather(slots, first, order);
+        }
+        gather(&mut self.seqs, first, order);
+        gather(&mut self.revs, first, order);
+        for classes in self.classes.iter_mut().filter(|classes| classes.len() >= end) {
+            gather(classes, first, order);
+        }
+        let known = self.places.len();
+        debug_assert!(known <= first, "rows are numbered anew once");
+        self.places.extend((known..first).map(|place| place as u16));
+        self.places.extend_from_slice(order);
+    }
+
+    /// The id of the first row, if those of all rows are numbers from it on.
+    #[must_use]
+    pub fn first_id(&self) -> Option<u64> {
+        match self.ids {
+            Ids::Numbers(first) if !self.is_reordered() => Some(first),
+            _ => None,
+        }
+    }
+
     /// The id of a row.
     #[must_use]
     pub fn id(&self, offset: usize) -> IdRef<'_> {
         match &self.ids {
-            Ids::Numbers(first) => IdRef::Number(first + offset as u64),
+            Ids::Numbers(first) => IdRef::Number(first + self.place(offset) as u64),
             Ids::Mixed(slots, texts) => match slots[offset] {
                 IdSlot::Number(number) => IdRef::Number(number),
                 IdSlot::Text(begin, length) => {
@@ -158,9 +215,12 @@ impl Chunk {
                     IdRef::of(std::str::from_utf8(bytes).unwrap_or_default())
                 }
             },
-            Ids::Arrow(texts, from, first) => texts
-                .get(from + offset)
-                .map_or(IdRef::Number(first + offset as u64), IdRef::of),
+            Ids::Arrow(texts, from, first) => {
+                let place = self.place(offset);
+                texts
+                    .get(from + place)
+                    .map_or(IdRef::Number(first + place as u64), IdRef::of)
+            }
         }
     }
 
@@ -257,8 +317,8 @@ impl Chunk {
     pub fn kind(&self, offset: usize) -> Option<&str> {
         match &self.payload {
             Payload::Gone => None,
-            Payload::Scanned(rows) => rows.kind(offset),
-            Payload::Arrow(rows) => rows.kind(offset),
+            Payload::Scanned(rows) => rows.kind(self.place(offset)),
+            Payload::Arrow(rows) => rows.kind(self.place(offset)),
         }
     }
 
@@ -267,8 +327,8 @@ impl Chunk {
     pub fn data(&self, offset: usize, scanners: &[Scanner]) -> Data {
         match &self.payload {
             Payload::Gone => Data::Map(Vec::new()),
-            Payload::Scanned(rows) => rows.data(offset, &scanners[rows.scanner]),
-            Payload::Arrow(rows) => rows.data(offset),
+            Payload::Scanned(rows) => rows.data(self.place(offset), &scanners[rows.scanner]),
+            Payload::Arrow(rows) => rows.data(self.place(offset)),
         }
     }
 
@@ -285,21 +345,30 @@ impl Chunk {
     /// Lets the payload go: no event of this chunk is stored any more, only starts of partial matches may be.
     pub fn drop_payload(&mut self) {
         self.payload = Payload::Gone;
-        self.truths = Vec::new();
+        self.truths = TruthTable::default();
         self.classes = Vec::new();
     }
 
-    /// The truths of a predicate, computed for all rows that there are.
-    pub fn ready_truths(&mut self, predicate: u32, predicates: &mut Predicates, fields: &Fields, scanners: &[Scanner]) {
-        let number = predicate as usize;
-        if self.truths.len() <= number {
-            self.truths.resize_with(number + 1, Truths::default);
+    /// Sees to it that the truths of predicates are computed for all rows that there are.
+    pub fn ready_truths(
+        &mut self,
+        index: &PredicateIndex,
+        predicates: &mut Predicates,
+        fields: &Fields,
+        scanners: &[Scanner],
+    ) {
+        if index.is_ready(&self.truths, self.len()) {
+            return;
         }
-        if self.truths[number].filled() < self.len() {
-            let mut truths = std::mem::take(&mut self.truths[number]);
-            predicates.evaluate(predicate, self, &mut truths, fields, scanners);
-            self.truths[number] = truths;
-        }
+        let most_rows = match self.payload {
+            // More may come.
+            Payload::Scanned(_) => CHUNK_ROWS,
+            _ => self.len(),
+        };
+        let mut truths = std::mem::take(&mut self.truths);
+        truths.make_room(index.predicates(), words(most_rows));
+        index.evaluate(self, &mut truths, predicates, fields, scanners);
+        self.truths = truths;
     }
 
     /// Those of some predicates whose truths are not computed for all rows.
@@ -307,36 +376,63 @@ impl Chunk {
     #[inline]
     pub fn missing_truths(&self, predicates: &[u32]) -> Vec<u32> {
         let rows = self.len();
-        let is_missing = |predicate: &&u32| {
-            let truths = self.truths.get(**predicate as usize);
-            truths.is_none_or(|truths| truths.filled() < rows)
-        };
+        let is_missing = |predicate: &&u32| self.truths.filled(**predicate) < rows;
         predicates.iter().filter(is_missing).copied().collect()
     }
 
     /// Forgets the truths of predicates whose numbers are to be given to others.
     pub fn forget_truths(&mut self, predicates: &[u32]) {
         for predicate in predicates {
-            if let Some(truths) = self.truths.get_mut(*predicate as usize) {
-                *truths = Truths::default();
-            }
+            self.truths.forget(*predicate);
         }
     }
 
-    /// The truths of a predicate that were computed before.
+    /// The truths of a predicate that were computed before, of rows in order of arrival.
     #[must_use]
     #[inline]
-    pub fn truths(&self, predicate: u32) -> &Truths {
-        &self.truths[predicate as usize]
+    pub fn truths(&self, predicate: u32) -> Truths<'_> {
+        self.truths.of(predicate)
+    }
+
+    /// Whether a predicate, whose truths were computed before, is true of a row.
+    #[must_use]
+    #[inline]
+    pub fn is_true(&self, predicate: u32, offset: usize) -> bool {
+        self.truths(predicate).get(self.place(offset))
+    }
+
+    /// The rows from the first on that came after `filled` others, with where each of them came.
+    pub(crate) fn arrived_after(&self, filled: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let from = if self.places.is_empty() { filled } else { 0 };
+        let arrived = (from..self.len()).map(|offset| (offset, self.place(offset)));
+        arrived.filter(move |(_, place)| *place >= filled)
     }
 
     /// The truths of a predicate for 64 rows from an offset on; where they were not computed they are 0.
     #[must_use]
     #[inline]
     pub fn truth_word(&self, predicate: u32, offset: usize) -> u64 {
-        self.truths
-            .get(predicate as usize)
-            .map_or(0, |truths| truths.word(offset))
+        let truths = self.truths.of(predicate);
+        if self.places.is_empty() {
+            return truths.word(offset);
+        }
+        let rows = offset..self.len().min(offset + WORD_ROWS);
+        rows.enumerate().fold(0, |word, (bit, offset)| {
+            word | (truths.word(self.place(offset)) & 1) << bit
+        })
+    }
+
+    /// The truths of a predicate from the first row on in order of arrival, 64 per word, as far as they were computed.
+    #[must_use]
+    pub fn truth_words(&self, predicate: u32) -> &[u64] {
+        self.truths(predicate).words()
+    }
+
+    /// The words of 64 rows, as bits, in which a predicate is true of any; none where it was not computed.
+    #[must_use]
+    #[inline]
+    pub fn some_true(&self, predicate: u32) -> u64 {
+        self.truths.some(predicate)
     }
 
     /// The class of a row for a pattern that keeps them.
@@ -362,42 +458,25 @@ impl Chunk {
     }
 }
 
-/// One event of a chunk, as expressions see it.
-#[derive(Clone, Copy)]
-pub struct RowView<'a> {
-    /// Its chunk.
-    pub chunk: &'a Chunk,
-    /// Its place there.
-    pub offset: usize,
-    /// The fields that scanners read.
-    pub fields: &'a Fields,
-    /// The scanners.
-    pub scanners: &'a [Scanner],
+/// The values at these offsets.
+fn pick<T: Copy>(values: &[T], order: &[u16]) -> Vec<T> {
+    let offsets = order.iter().map(|offset| usize::from(*offset));
+    match values.first_chunk::<CHUNK_ROWS>() {
+        // Nothing has to be checked for each.
+        Some(full) => offsets.map(|offset| full[offset % CHUNK_ROWS]).collect(),
+        None => offsets.map(|offset| values[offset]).collect(),
+    }
 }
 
-impl EventView for RowView<'_> {
-    fn field(&self, path: &FieldPath) -> Value {
-        match &self.chunk.payload {
-            Payload::Gone => Value::Unknown,
-            Payload::Arrow(rows) => rows.field(path, self.offset),
-            Payload::Scanned(rows) => match self.fields.find(path) {
-                Some(field) => rows.value(field, path, self.offset, &self.scanners[rows.scanner]),
-                None => Value::Unknown,
-            },
-        }
+/// Puts values from one on into the order of these offsets; there may be none at all.
+fn gather<T: Copy>(values: &mut Vec<T>, first: usize, order: &[u16]) {
+    if values.is_empty() {
+        return;
     }
-
-    fn ts(&self) -> i64 {
-        self.chunk.times()[self.offset]
-    }
-
-    fn kind(&self) -> Value {
-        self.chunk
-            .kind(self.offset)
-            .map_or(Value::Unknown, |kind| Value::Str(kind.into()))
-    }
-
-    fn id(&self) -> Value {
-        Value::Str(self.chunk.id(self.offset).text().into())
+    let gathered = pick(values, order);
+    if gathered.len() == values.len() {
+        *values = gathered;
+    } else {
+        values[first..first + order.len()].copy_from_slice(&gathered);
     }
 }

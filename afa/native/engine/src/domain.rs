@@ -17,9 +17,6 @@ use crate::stepper::expire;
 use crate::telling::Held;
 use crate::walk::Plan;
 
-/// Keys at the front of the queue that may not be ready before the search for ready ones stops.
-const MISSES: usize = 32;
-
 pub(crate) struct Predicated {
     pub(crate) condition: Node,
     pub(crate) text: Arc<str>,
@@ -213,7 +210,7 @@ impl Engine {
     /// Cleanse and AFA+O: lets patterns see what the punctuation releases.
     fn release_all(&mut self, domain: usize) {
         for number in 0..self.keys.len() {
-            let waits = |key: &Key| key.domain == domain && !key.spine.is_empty();
+            let waits = |key: &Key| key.domain() == domain && !key.spine.is_empty();
             if !self.keys[number].as_ref().is_some_and(|key| waits(key)) {
                 continue;
             }
@@ -243,7 +240,7 @@ impl Engine {
         let mut rows = std::collections::HashMap::default();
         for row in key.spine.pages.iter().flat_map(Page::rows) {
             if self.rows.class(pattern, row) == UNRELEASED {
-                let class = self.class_now(pattern, row, key.domain);
+                let class = self.class_now(pattern, row, key.domain());
                 if class != UNRELEASED {
                     rows.insert(row, (UNRELEASED, class));
                 }
@@ -257,7 +254,7 @@ impl Engine {
             self.rows.set_class(pattern, *row, *class);
         }
         plan.reclassed = Some((pattern, rows));
-        self.matcher(key.domain).apply(key, &plan);
+        self.matcher(key.domain()).apply(key, &plan);
     }
 
     /// The class of a seen row for a pattern that keeps lists, as the punctuation lets it see it.
@@ -275,51 +272,8 @@ impl Engine {
         program.class_of(chunk, offset)
     }
 
-    fn clean_queue(&mut self, domain: usize, punctuation: i64) {
-        let mut misses = 0;
-        let mut examined = self.domains[domain].queue.len();
-        while misses < MISSES && examined > 0 {
-            examined -= 1;
-            let Some(number) = self.domains[domain].queue.pop_front() else {
-                return;
-            };
-            let Some(mut key) = self.keys[number].take() else {
-                continue;
-            };
-            let ready = key.spine.last_ts().is_none_or(|last| last < punctuation);
-            self.clean_key(&mut key, punctuation);
-            if key.is_idle() {
-                self.numbers.remove(&key.name);
-                self.free_keys.push(number);
-                continue;
-            }
-            misses += usize::from(!ready || key.spine.is_empty());
-            self.domains[domain].queue.push_back(number);
-            self.keys[number] = Some(key);
-        }
-    }
-
-    /// Cleans every key exactly to the punctuation, for whoever looks at them.
-    pub fn clean_all(&mut self) {
-        for number in 0..self.keys.len() {
-            let Some(mut key) = self.keys[number].take() else {
-                continue;
-            };
-            if let Some(punctuation) = self.domains[key.domain].effective {
-                self.clean_key(&mut key, punctuation);
-            }
-            if key.is_idle() {
-                self.numbers.remove(&key.name);
-                self.free_keys.push(number);
-                self.domains[key.domain].queue.retain(|queued| *queued != number);
-            } else {
-                self.keys[number] = Some(key);
-            }
-        }
-    }
-
     /// Drops what lies before the punctuation, down to the cover.
-    fn clean_key(&mut self, key: &mut Key, punctuation: i64) {
+    pub(crate) fn clean_key(&mut self, key: &mut Key, punctuation: i64) {
         let before = live(key);
         if key.spine.last_ts().is_none_or(|last| last < punctuation) {
             self.cover_all(key, punctuation);
@@ -329,7 +283,8 @@ impl Engine {
                 .iter()
                 .map(|pattern| self.programs[*pattern].chain.len())
                 .max();
-            while key.spine.pages.len() > 1 && can_drop_front(&key.spine, &self.rows, punctuation, reach.unwrap_or(0)) {
+            let reach = reach.unwrap_or(0);
+            while key.spine.pages.len() > 1 && can_drop_front(&key.spine, &self.rows, punctuation, reach) {
                 self.drop_front(key);
             }
         }
@@ -340,11 +295,15 @@ impl Engine {
 
     /// Lets the first page go: the lists that enter the next one are what remains of it.
     pub(crate) fn drop_front(&mut self, key: &mut Key) {
-        key.carried.clear();
+        if let Some(rare) = &mut key.rare {
+            rare.carried.clear();
+        }
         let Some(page) = key.spine.pages.pop_front() else {
             return;
         };
-        self.note_cover(key, &page);
+        if self.lanes.iter().any(|pattern| self.programs[*pattern].gap_free) {
+            self.note_cover(key, &page);
+        }
         page.release(&mut self.rows);
     }
 
@@ -353,12 +312,14 @@ impl Engine {
         if !key.spine.is_empty() {
             let mut carried = Vec::new();
             for pattern in self.linear.clone() {
-                let list = self.matcher(key.domain).linear_list(key, pattern, None);
+                let list = self.matcher(key.domain()).linear_list(key, pattern, None);
                 if !list.is_empty() {
                     carried.push((pattern, list));
                 }
             }
-            key.carried = carried;
+            if !carried.is_empty() || key.rare.is_some() {
+                key.rare_mut().carried = carried;
+            }
             while let Some(page) = key.spine.pages.pop_front() {
                 self.note_cover(key, &page);
                 page.release(&mut self.rows);
@@ -366,17 +327,22 @@ impl Engine {
         }
         for (lane, pattern) in self.lanes.iter().enumerate() {
             let state = &mut key.lanes[lane];
-            state.expires = expire(&self.programs[*pattern], &self.rows, state.edit(), punctuation);
+            if state.expires <= punctuation {
+                state.expires = expire(&self.programs[*pattern], &self.rows, state.edit(), punctuation);
+            }
         }
     }
 
     /// Drops partial matches from before the first stored event that no later one can take up.
     fn expire_carried(&self, key: &mut Key, punctuation: i64) {
-        for (pattern, list) in &mut key.carried {
+        let Some(rare) = &mut key.rare else {
+            return;
+        };
+        for (pattern, list) in &mut rare.carried {
             let program = &self.programs[*pattern];
             list.retain(|word| expiry(program, &self.rows, start_row(*word)) > punctuation);
         }
-        key.carried.retain(|(_, list)| !list.is_empty());
+        rare.carried.retain(|(_, list)| !list.is_empty());
     }
 
     /// For AFA+O: what a page that goes leaves behind.
@@ -396,9 +362,12 @@ impl Engine {
     }
 
     fn clean_tombs(&mut self, key: &mut Key, punctuation: i64) {
+        if key.rare.is_none() {
+            return;
+        }
         let gap_free = |lane: &usize| self.programs[self.lanes[*lane]].gap_free;
         let lanes: Vec<usize> = (0..self.lanes.len()).filter(gap_free).collect();
-        while let Some(entry) = key.tombs.first_entry() {
+        while let Some(entry) = key.rare_mut().tombs.first_entry() {
             if entry.key().0 >= punctuation {
                 break;
             }
@@ -407,7 +376,7 @@ impl Engine {
                 key.cover_mut(*lane).hidden_seqs.extend(tomb.seqs.iter().copied());
             }
         }
-        for cover in &mut key.covers {
+        for cover in &mut key.rare_mut().covers {
             // A number at or before the cover's can be in no gap any more.
             if let Some(seq) = cover.seq {
                 cover.hidden_seqs = cover.hidden_seqs.split_off(&seq);
@@ -426,6 +395,9 @@ pub(crate) fn is_released(speculation: Option<i64>, punctuation: Option<i64>, ts
 fn can_drop_front(spine: &Spine, rows: &Rows, punctuation: i64, reach: usize) -> bool {
     if spine.pages[0].last_ts() >= punctuation {
         return false;
+    }
+    if reach == 0 {
+        return true;
     }
     let entries = spine.pages.iter().skip(1).flat_map(|page| page.entries(0, rows));
     let past = entries.take_while(|(ts, _)| *ts < punctuation);

@@ -1,16 +1,18 @@
 //! The engine: records in, changes out. What a match is, is decided by the sets of events and arcs alone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 
 use crate::arc_book::ArcBook;
+use crate::asked::Asked;
 use crate::change_table::ChangeTable;
 use crate::domain::Domain;
 use crate::event::{Id, IdRef};
 use crate::found::Findings;
 use crate::key::{Key, Tomb};
+use crate::key_table::{KeyTable, Known};
 use crate::limits::Limits;
 use crate::linear::LinearScratch;
 use crate::matcher::Matcher;
@@ -86,9 +88,11 @@ pub struct Engine {
     pub(crate) lanes: Vec<usize>,
     /// Patterns that are linear.
     pub(crate) linear: Vec<usize>,
-    pub(crate) numbers: HashMap<Arc<str>, usize, FixedState>,
+    pub(crate) numbers: KeyTable,
     pub(crate) keys: Vec<Option<Box<Key>>>,
     pub(crate) free_keys: Vec<usize>,
+    /// Keys that were idle when they were cleaned, the longest idle first.
+    pub(crate) resting: VecDeque<usize>,
     pub(crate) domains: Vec<Domain>,
     pub(crate) arc_punctuation: Option<i64>,
     /// Lives of arcs that their book does not tell.
@@ -108,6 +112,7 @@ pub struct Engine {
     pub(crate) restored: [Option<usize>; 2],
     pub(crate) findings: Findings,
     pub(crate) scratch: LinearScratch,
+    pub(crate) asked: Asked,
     pub(crate) late: crate::late::LateScratch,
     pub(crate) sweeping: crate::sweeping::Sweeping,
     pub(crate) sets_after_sweep: usize,
@@ -132,9 +137,10 @@ impl Engine {
             rows: Rows::default(),
             lanes: Vec::new(),
             linear: Vec::new(),
-            numbers: HashMap::default(),
+            numbers: KeyTable::default(),
             keys: Vec::new(),
             free_keys: Vec::new(),
+            resting: VecDeque::new(),
             domains: vec![Domain::new(0, programs.len())],
             arc_punctuation: None,
             asked_lives: HashMap::default(),
@@ -149,6 +155,7 @@ impl Engine {
             restored: [None; 2],
             findings: Findings::default(),
             scratch: LinearScratch::default(),
+            asked: Asked::default(),
             late: crate::late::LateScratch::default(),
             sweeping: crate::sweeping::Sweeping::default(),
             sets_after_sweep: 4096,
@@ -175,7 +182,8 @@ impl Engine {
     /// The names of the keys that have state, in order.
     pub fn key_names(&mut self) -> Vec<String> {
         self.clean_all();
-        let mut names: Vec<String> = self.keys.iter().flatten().map(|key| key.name.to_string()).collect();
+        let keys = self.keys.iter().flatten().filter(|key| !key.is_resting);
+        let mut names: Vec<String> = keys.map(|key| key.name.to_string()).collect();
         names.sort_unstable();
         names
     }
@@ -196,10 +204,20 @@ impl Engine {
     }
 
     /// The number of a key, made if there is none; none if there are too many.
+    #[inline]
     pub(crate) fn key_number(&mut self, name: &str, domain: usize) -> Option<usize> {
-        if let Some(number) = self.numbers.get(name) {
-            return Some(*number);
+        match self.numbers.wake(name, self.limits.max_keys) {
+            Known::Key(number) => Some(number as usize),
+            Known::Woken(number) => {
+                self.wake_key(number as usize, domain);
+                Some(number as usize)
+            }
+            Known::Nothing => self.new_key(name, domain),
         }
+    }
+
+    #[cold]
+    fn new_key(&mut self, name: &str, domain: usize) -> Option<usize> {
         if self.numbers.len() >= self.limits.max_keys {
             self.counters.refused_keys += 1;
             return None;
@@ -213,7 +231,9 @@ impl Engine {
             self.keys.push(key);
             self.keys.len() - 1
         };
-        self.numbers.insert(name, number);
+        self.queue_key(number);
+        #[allow(clippy::cast_possible_truncation)] // limited by max_keys
+        self.numbers.insert(&name, number as u32);
         Some(number)
     }
 
@@ -239,11 +259,7 @@ impl Engine {
     }
 
     /// Puts it back.
-    pub(crate) fn put_key(&mut self, number: usize, mut key: Box<Key>) {
-        if !key.queued {
-            key.queued = true;
-            self.domains[key.domain].queue.push_back(number);
-        }
+    pub(crate) fn put_key(&mut self, number: usize, key: Box<Key>) {
         self.keys[number] = Some(key);
     }
 
@@ -253,7 +269,7 @@ impl Engine {
         let was_degraded = key.degraded;
         let before = live(&key);
         if let Stretch::Run(row, 1) = rows {
-            self.matcher(key.domain).append_one(&mut key, row, first_record);
+            self.matcher(key.domain()).append_one(&mut key, row, first_record);
         } else {
             self.append_rows(&mut key, rows, first_record);
         }
@@ -289,7 +305,7 @@ impl Engine {
         };
         if let Some(place) = known {
             self.revise(&mut key, place, row);
-        } else if key.tombs.is_empty() || self.outranks_tomb(&mut key, row) {
+        } else if !key.has_tombs() || self.outranks_tomb(&mut key, row) {
             let place = if is_alone {
                 place
             } else {
@@ -306,7 +322,7 @@ impl Engine {
     fn place(&mut self, key: &mut Key, row: u32, place: Option<Place>) {
         let gap_free = self.any_gap_free();
         let hides = gap_free && self.hides(row);
-        let mut matcher = self.matcher(key.domain);
+        let mut matcher = self.matcher(key.domain());
         match place {
             None if !hides => matcher.append_one(key, row, None),
             Some(place) if !gap_free => matcher.insert_late(key, row, place),
@@ -336,7 +352,8 @@ impl Engine {
     /// Whether an insert wins against the retraction of its identity, if there is one, which is then forgotten.
     fn outranks_tomb(&mut self, key: &mut Key, row: u32) -> bool {
         let identity = (self.rows.ts(row), self.rows.id(row).owned());
-        let Some(tomb) = key.tombs.get_mut(&identity) else {
+        let tombs = &mut key.rare_mut().tombs;
+        let Some(tomb) = tombs.get_mut(&identity) else {
             return true;
         };
         if self.rows.rev(row) <= tomb.rev {
@@ -344,7 +361,7 @@ impl Engine {
             self.relink(key);
             return false;
         }
-        for seq in key.tombs.remove(&identity).map(|tomb| tomb.seqs).unwrap_or_default() {
+        for seq in tombs.remove(&identity).map(|tomb| tomb.seqs).unwrap_or_default() {
             self.rows.remember_seq(row, Some(seq));
         }
         if self.any_gap_free() {
@@ -361,7 +378,7 @@ impl Engine {
                 relinks: true,
                 ..Plan::default()
             };
-            self.matcher(key.domain).apply(key, &plan);
+            self.matcher(key.domain()).apply(key, &plan);
         }
     }
 
@@ -383,7 +400,7 @@ impl Engine {
             relinks: self.hides(old) || self.hides(row),
             ..Plan::default()
         };
-        self.matcher(key.domain).apply(key, &plan);
+        self.matcher(key.domain()).apply(key, &plan);
         self.findings.net(0);
     }
 
@@ -396,7 +413,7 @@ impl Engine {
         if let Some(place) = key.find(&self.rows, retraction.ts, retraction.id) {
             self.take_out(&mut key, place, retraction, identity);
         } else {
-            let tomb = key.tombs.entry(identity).or_insert_with(|| Tomb {
+            let tomb = key.rare_mut().tombs.entry(identity).or_insert_with(|| Tomb {
                 rev: retraction.rev,
                 seqs: Vec::new(),
             });
@@ -419,13 +436,13 @@ impl Engine {
             seqs: self.rows.seqs(row),
         };
         tomb.remember_seq(retraction.seq);
-        key.tombs.insert(identity, tomb);
+        key.rare_mut().tombs.insert(identity, tomb);
         let plan = Plan {
             removals: vec![row],
             relinks: self.any_gap_free(),
             ..Plan::default()
         };
-        self.matcher(key.domain).apply(key, &plan);
+        self.matcher(key.domain()).apply(key, &plan);
     }
 }
 

@@ -37,20 +37,26 @@ pub struct Findings {
     pub refused: usize,
 }
 
+impl Program {
+    /// The final configurations of a set.
+    pub(crate) fn final_members(&self, code: Code) -> impl Iterator<Item = u32> {
+        let members = self.sets.set(code).members.iter().copied();
+        members.filter(|member| self.is_final(self.sets.configuration(*member).state))
+    }
+}
+
 impl Findings {
     /// Notes the matches that end at a row, for every final configuration of a set.
     pub fn note(&mut self, program: &Program, pattern: usize, retracts: bool, start: u32, end: u32, code: Code) {
-        for member in &*program.sets.set(code).members {
-            if program.is_final(program.sets.configuration(*member).state) {
-                self.list.push(Found {
-                    record: self.record,
-                    retracts,
-                    pattern,
-                    start,
-                    end,
-                    configuration: *member,
-                });
-            }
+        for configuration in program.final_members(code) {
+            self.list.push(Found {
+                record: self.record,
+                retracts,
+                pattern,
+                start,
+                end,
+                configuration,
+            });
         }
     }
 

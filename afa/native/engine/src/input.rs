@@ -1,15 +1,11 @@
 //! The one door for records: raw ones and record batches, with punctuations and arc changes in their place.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use foldhash::fast::FixedState;
-
 use crate::change_table::{ChangeKind, ChangeRow};
 use crate::chunk::{CHUNK_ROWS, Chunk, Payload};
 use crate::domain::Origin;
 use crate::engine::{Engine, Retraction, SOURCE};
 use crate::event::IdRef;
+use crate::key_table::{KeyTable, are_equal};
 use crate::rows::Rows;
 use crate::scan::{Bad, Envelope, Head, Operation, Padded, PlainHead, Records, Scanner, Span};
 use crate::scanned::ScannedRows;
@@ -132,7 +128,7 @@ impl Feeding {
     /// Another batch in the memory of the one before, which has ended.
     pub fn begin(&mut self, net: Net, stops_at_bad: bool) {
         self.segment.clear();
-        self.segment.pending.clear();
+        self.segment.waiting.clear();
         (self.net, self.stops_at_bad) = (net, stops_at_bad);
         (self.flushes, self.first_change) = (0, 0);
         self.fed = Fed::default();
@@ -159,11 +155,12 @@ impl Engine {
         self.order_from(feeding.first_change);
     }
 
-    fn flush(&mut self, feeding: &mut Feeding) {
+    /// Takes everything that waits. What waits is of one chunk: this comes before another one is added.
+    pub(crate) fn flush(&mut self, feeding: &mut Feeding) {
         self.take_segment(&mut feeding.segment, feeding.net, &mut feeding.fed);
-        if !feeding.segment.pending.is_empty() {
+        if !feeding.segment.waiting.is_empty() {
             feeding.flushes += 1;
-            feeding.flushes += usize::from(self.take_pending(&mut feeding.segment));
+            feeding.flushes += usize::from(self.take_waiting(&mut feeding.segment.waiting));
         }
     }
 
@@ -261,7 +258,7 @@ impl Engine {
             if self.rows.chunk(open).has_room() {
                 return open;
             }
-            self.take_segment(&mut feeding.segment, feeding.net, &mut feeding.fed);
+            self.flush(feeding);
             // The next chunk will be filled as the last one was.
             coming = CHUNK_ROWS;
         }
@@ -394,41 +391,23 @@ struct LastKey {
 impl LastKey {
     /// The number of an insert's key, if it has one.
     #[inline]
-    fn of_insert(
-        &mut self,
-        numbers: &HashMap<Arc<str>, usize, FixedState>,
-        rows: &ScannedRows,
-        head: &Head,
-    ) -> Option<u32> {
+    fn of_insert(&mut self, numbers: &KeyTable, rows: &ScannedRows, head: &Head) -> Option<u32> {
         let key = head.key.filter(|_| head.operation == Operation::Insert)?;
         self.find(numbers, rows, key)
     }
 
     /// The number of a key, if it has one.
     #[inline]
-    fn find(&mut self, numbers: &HashMap<Arc<str>, usize, FixedState>, rows: &ScannedRows, key: Span) -> Option<u32> {
+    fn find(&mut self, numbers: &KeyTable, rows: &ScannedRows, key: Span) -> Option<u32> {
         let text = key.of(&rows.arena);
         if self.number.is_some() && are_equal(text, &self.text) {
             return self.number;
         }
-        #[allow(clippy::cast_possible_truncation)] // numbers of keys fit: limited by max_keys
-        let number = *numbers.get(rows.text(key))? as u32;
+        let number = numbers.find(rows.text(key))?;
         self.text.clear();
         self.text.extend_from_slice(text);
         self.number = Some(number);
         self.number
-    }
-}
-
-/// Whether two texts are equal: most keys are short, and a call to compare them costs more than the comparison.
-#[inline]
-fn are_equal(one: &[u8], other: &[u8]) -> bool {
-    if one.len() != other.len() {
-        return false;
-    }
-    match (one.first_chunk::<8>(), other.first_chunk::<8>()) {
-        (Some(_), Some(_)) => one == other,
-        _ => std::iter::zip(one, other).fold(0, |differs, (one, other)| differs | (one ^ other)) == 0,
     }
 }
 

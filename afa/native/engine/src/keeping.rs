@@ -1,6 +1,6 @@
 //! Keeping to the limits: at one of them the newest runs or the oldest events go, the key is marked, and all goes on.
 
-use crate::configuration::{Code, Sets, Word, code_of};
+use crate::configuration::{Code, DEAD, Sets, Word, code_of};
 use crate::engine::Engine;
 use crate::key::Key;
 use crate::lane::List;
@@ -45,6 +45,15 @@ impl Matcher<'_> {
     #[inline]
     pub(crate) fn may_be_full(&self, pattern: usize, starts: usize) -> bool {
         starts.saturating_mul(self.programs[pattern].sets.largest()) >= self.max_partial_matches
+    }
+
+    /// Counts what a set has lost because one start event alone has more partial matches than a key may have.
+    #[inline]
+    pub(crate) fn count_cut(&mut self, pattern: usize, code: Code) {
+        let sets = &self.programs[pattern].sets;
+        if sets.largest() >= self.max_partial_matches && code != DEAD {
+            self.findings.refused += usize::from(sets.set(code).is_cut);
+        }
     }
 
     /// Keeps a list to the limit.
@@ -104,10 +113,12 @@ impl Engine {
             self.findings.refused = 0;
             key.degraded = true;
         }
-        let pages = key.spine.pages.len();
-        if pages < key.next_measure {
+        // Of a single page nothing can go.
+        if !key.spine.pages.is_to_be_measured() {
             // After a cleaning there may be few pages again, and long lists in them.
-            key.next_measure = key.next_measure.min(pages + growth(pages));
+            let pages = key.spine.pages.len();
+            let next_measure = key.spine.pages.next_measure();
+            key.spine.pages.measure_at(next_measure.min(pages + growth(pages)));
             return;
         }
         let limits = self.limits;
@@ -129,7 +140,9 @@ impl Engine {
         // Further pages will be as large as these.
         let average = self.bytes_of(key) / pages.max(1) + 1;
         let bytes = limits.max_bytes_per_key.saturating_sub(average * pages) / average;
-        key.next_measure = pages + growth(pages).min(events).min(bytes).max(1);
+        key.spine
+            .pages
+            .measure_at(pages + growth(pages).min(events).min(bytes).max(1));
     }
 
     /// Lets the oldest pages go as long as events and bytes are too many; the answer is how many events went.
@@ -185,7 +198,7 @@ impl Engine {
             let stretch = (STRETCH / largest.max().unwrap_or(1)).max(1);
             let end = rows.len().min(at + stretch);
             let record = first_record.map(|first| first + (rows.row(at) - rows.row(0)));
-            self.matcher(key.domain).append(key, rows.part(at, end), record);
+            self.matcher(key.domain()).append(key, rows.part(at, end), record);
             if end < rows.len() {
                 self.sweep_if_grown(key);
             }
@@ -206,7 +219,7 @@ impl Engine {
     }
 }
 
-/// How many pages more make it worth while to measure again.
+/// How many pages more make it worth while to measure again: not those that come and go between two cleanings.
 fn growth(pages: usize) -> usize {
-    pages / 2 + 16
+    2 * pages + 16
 }

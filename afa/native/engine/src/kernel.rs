@@ -6,7 +6,7 @@
 use arrow_buffer::NullBuffer;
 
 use crate::arrow_text::Texts;
-use crate::value::Comparison;
+use crate::value::{Comparison, Value};
 
 /// How many rows one word of bits holds.
 pub const WORD_ROWS: usize = 64;
@@ -160,6 +160,19 @@ fn accepted(comparison: Comparison, equal_from: i128, equal_below: i128) -> Acce
     }
 }
 
+/// An int is on the upper side of a bound, a constant of a comparison, iff it is at least this.
+pub(crate) fn int_threshold(comparison: Comparison, constant: &Value) -> i128 {
+    let (equal_from, equal_below) = match constant {
+        Value::Int(number) => (i128::from(*number), i128::from(*number) + 1),
+        Value::Float(number) => (first_int(|int| int >= *number), first_int(|int| int > *number)),
+        _ => (BEYOND, BEYOND),
+    };
+    match comparison {
+        Comparison::Greater | Comparison::LessEqual => equal_below,
+        _ => equal_from,
+    }
+}
+
 /// The first int whose float has a property that holds from some float on; one beyond the range if none has.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // both bounds stay within 64 bits
 fn first_int(holds: impl Fn(f64) -> bool) -> i128 {
@@ -262,7 +275,9 @@ fn missing(known: u64, rows: usize) -> u64 {
     rows as u64 - u64::from((known & rows_mask(rows)).count_ones())
 }
 
-fn rows_mask(rows: usize) -> u64 {
+/// The bits of so many rows.
+#[inline]
+pub(crate) fn rows_mask(rows: usize) -> u64 {
     if rows >= WORD_ROWS { u64::MAX } else { (1 << rows) - 1 }
 }
 

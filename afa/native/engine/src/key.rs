@@ -58,24 +58,9 @@ impl Owner {
     }
 }
 
-/// One key. What every event touches comes first: a key that is rarely met should cost few cache lines.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub struct Key {
-    /// What patterns that keep lists know after the last event, by lane.
-    pub lanes: Lanes,
-    /// Its stored events.
-    pub spine: Spine,
-    /// The partition that it belongs to, by the engine's number.
-    pub domain: usize,
-    /// With this many pages it is measured again.
-    pub next_measure: usize,
-    /// A limit was met: its results may be incomplete.
-    pub degraded: bool,
-    /// Whether it waits in the queue of keys to be cleaned.
-    pub queued: bool,
-    /// Its name.
-    pub name: Arc<str>,
+/// What few keys have.
+#[derive(Debug, Default)]
+pub struct Rare {
     /// Retractions by identity.
     pub tombs: BTreeMap<(i64, Id), Tomb>,
     /// Partial matches of linear patterns before the first stored event, by pattern.
@@ -84,40 +69,104 @@ pub struct Key {
     pub covers: Vec<Cover>,
 }
 
+static NOTHING_RARE: Rare = Rare {
+    tombs: BTreeMap::new(),
+    carried: Vec::new(),
+    covers: Vec::new(),
+};
+
+/// One key. Every event touches all of it, so it is small: where keys are many, memory is what they wait for.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Key {
+    /// What patterns that keep lists know after the last event, by lane.
+    pub lanes: Lanes,
+    /// Its stored events.
+    pub spine: Spine,
+    /// What it has that few have.
+    pub rare: Option<Box<Rare>>,
+    /// Its name.
+    pub name: Arc<str>,
+    domain: u32,
+    /// A limit was met: its results may be incomplete.
+    pub degraded: bool,
+    /// Whether it waits in the queue of keys to be cleaned.
+    pub queued: bool,
+    /// Whether it was idle when it was cleaned, and was not met since: it counts as unknown.
+    pub is_resting: bool,
+    /// Whether it waits among the keys that rest, or did.
+    pub is_listed_as_resting: bool,
+}
+
+/// Three cache lines.
+const _: () = assert!(size_of::<Key>() == 192);
+
 impl Key {
     /// A key without events.
     #[must_use]
     pub fn new(name: Arc<str>, domain: usize, lanes: usize) -> Self {
+        #[allow(clippy::cast_possible_truncation)] // partitions are numbered by 32 bits
         Self {
             name,
-            domain,
+            domain: domain as u32,
             spine: Spine::default(),
             lanes: Lanes::from_elem(Lane::default(), lanes),
-            carried: Vec::new(),
-            covers: Vec::new(),
-            tombs: BTreeMap::new(),
+            rare: None,
             degraded: false,
             queued: false,
-            next_measure: 0,
+            is_resting: false,
+            is_listed_as_resting: false,
         }
+    }
+
+    /// From idle it becomes what a new key is, in a partition.
+    #[allow(clippy::cast_possible_truncation)] // as above
+    pub(crate) fn begin_again(&mut self, domain: usize) {
+        (self.domain, self.is_resting) = (domain as u32, false);
+    }
+
+    /// Nothing of it need be kept: it rests until it is met again, or let go.
+    pub(crate) fn rest(&mut self) {
+        (self.rare, self.degraded, self.is_resting) = (None, false, true);
+    }
+
+    /// The partition that it belongs to, by the engine's number.
+    #[must_use]
+    #[inline]
+    pub fn domain(&self) -> usize {
+        self.domain as usize
+    }
+
+    /// What it has that few have.
+    #[must_use]
+    #[inline]
+    pub fn rare(&self) -> &Rare {
+        self.rare.as_deref().unwrap_or(&NOTHING_RARE)
+    }
+
+    /// The same, to be changed.
+    pub fn rare_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Whether retractions are remembered.
+    #[must_use]
+    #[inline]
+    pub fn has_tombs(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| !rare.tombs.is_empty())
     }
 
     /// Reads a little of every part that an event needs.
     #[inline]
     pub(crate) fn touch(&self) -> usize {
-        let last = self
-            .spine
-            .pages
-            .back()
-            .map_or(0, |page| page.len() ^ page.entering.len());
-        self.lanes.len() ^ last ^ self.domain ^ self.tombs.len()
+        usize::from(self.lanes.spilled()) ^ self.spine.pages.touch() ^ self.domain()
     }
 
     /// Whether nothing of it need be kept.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        let no_lists = self.lanes.iter().all(|lane| lane.list().is_empty()) && self.carried.is_empty();
-        self.spine.is_empty() && self.tombs.is_empty() && no_lists
+        let no_lists = self.lanes.iter().all(|lane| lane.list().is_empty()) && self.rare().carried.is_empty();
+        self.spine.is_empty() && !self.has_tombs() && no_lists
     }
 
     /// The entry with this identity.
@@ -151,7 +200,7 @@ impl Key {
                 }
             }
         }
-        for (pattern, list) in &self.carried {
+        for (pattern, list) in &self.rare().carried {
             for word in list {
                 visit(Owner::Pattern(*pattern), *word);
             }
@@ -160,9 +209,10 @@ impl Key {
 
     /// The cover of a lane, made if there is none.
     pub fn cover_mut(&mut self, lane: usize) -> &mut Cover {
-        if self.covers.len() <= lane {
-            self.covers.resize_with(lane + 1, Cover::default);
+        let covers = &mut self.rare_mut().covers;
+        if covers.len() <= lane {
+            covers.resize_with(lane + 1, Cover::default);
         }
-        &mut self.covers[lane]
+        &mut covers[lane]
     }
 }

@@ -5,9 +5,12 @@ use smallvec::SmallVec;
 use crate::configuration::{Code, Word, start_row, word};
 use crate::shapes::{MOST_WORDS, Move, NO_SHAPE};
 
+/// So many words of a list lie where it belongs.
+pub(crate) const SHORT_LIST: usize = 4;
+
 /// A list of partial matches. Most are short; then they lie where they belong, because a key's state should be in few
 /// places.
-pub type List = SmallVec<[Word; 4]>;
+pub type List = SmallVec<[Word; SHORT_LIST]>;
 /// By lane; most engines have one.
 pub type Lanes = SmallVec<[Lane; 1]>;
 
@@ -55,13 +58,14 @@ impl Lane {
         &self.tail
     }
 
-    /// Follows a move that scatters nothing to a shape with these codes; a window that begins now closes then.
+    /// Follows a move to a shape with these codes; a window that begins now closes then.
     #[inline]
     pub(crate) fn follow(&mut self, found: Move, shape: u32, codes: &[Code; MOST_WORDS], row: u32, closes: i64) {
-        let (front, count) = (usize::from(found.front), found.count());
+        let (count, mut kept) = (found.count(), found.kept);
         let words = self.tail.as_mut_slice();
         for place in 0..count {
-            words[place] = word(start_row(words[front + place]), codes[place]);
+            words[place] = word(start_row(words[kept.trailing_zeros() as usize]), codes[place]);
+            kept &= kept - 1;
         }
         self.tail.truncate(count);
         if found.begins() {
@@ -73,10 +77,52 @@ impl Lane {
         self.shape = shape;
     }
 
+    /// The same for a list that is to be kept as it was: `before` becomes that, and its memory is used again.
+    #[inline]
+    pub(crate) fn follow_from(
+        &mut self,
+        before: &mut Self,
+        found: Move,
+        shape: u32,
+        codes: &[Code; MOST_WORDS],
+        row: u32,
+        closes: i64,
+    ) {
+        let (count, mut kept, old) = (found.count(), found.kept, self.tail.as_slice());
+        let mut words = [0; MOST_WORDS];
+        for place in 0..count {
+            words[place] = word(start_row(old[kept.trailing_zeros() as usize]), codes[place]);
+            kept &= kept - 1;
+        }
+        let length = count + usize::from(found.begins());
+        if found.begins() {
+            words[count] = word(row, codes[count]);
+        }
+        let next = few_words(&words, length).unwrap_or_else(|| {
+            let mut many = std::mem::take(&mut before.tail);
+            many.clear();
+            many.extend_from_slice(&words[..length]);
+            many
+        });
+        before.tail = std::mem::replace(&mut self.tail, next);
+        (before.expires, before.shape) = (self.expires, self.shape);
+        if found.is_fresh() {
+            self.expires = closes;
+        }
+        self.shape = shape;
+    }
+
     /// The same, to be changed: what is known of it has to be looked up anew.
     #[inline]
     pub fn edit(&mut self) -> &mut List {
         (self.expires, self.shape) = (i64::MIN, NO_SHAPE);
         &mut self.tail
     }
+}
+
+/// A list of so many words that lies where it belongs, if they are few enough.
+#[inline]
+fn few_words(words: &[Word; MOST_WORDS], length: usize) -> Option<List> {
+    let few = words.first_chunk()?;
+    (length <= SHORT_LIST).then(|| List::from_buf_and_len(*few, length))
 }

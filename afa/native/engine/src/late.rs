@@ -4,12 +4,13 @@ use crate::configuration::{Code, DEAD, FINAL, SLOW, code_of, start_row, unmarked
 use crate::key::Key;
 use crate::lane::{Lane, Lanes};
 use crate::matcher::{LISTED_RUN, Matcher, expiry, is_closed};
-use crate::page::PAGE_ENTRIES;
+use crate::merging::MergeScratch;
+use crate::page::{MOST_ENTRIES, PAGE_ENTRIES};
 use crate::pair::Stepping;
 use crate::program::{Program, UNRELEASED};
 use crate::rows::{Rows, parts};
 use crate::spine::Place;
-use crate::stepper::{Entries, Stepper};
+use crate::stepper::{Entries, Nobody, Stepper};
 use crate::walker::{Delta, apply_deltas};
 
 /// Buffers that are kept from one late event to the next.
@@ -18,6 +19,8 @@ pub struct LateScratch {
     lane: Lane,
     /// The lists before and after it.
     pub(crate) pair: (Stepping, Stepping),
+    /// For the late rows of a batch.
+    pub(crate) merge: MergeScratch,
     deltas: Vec<Delta>,
 }
 
@@ -37,7 +40,7 @@ fn step(program: &mut Program, rows: &Rows, class: u32, code: Code, row: u32) ->
 impl Matcher<'_> {
     /// Inserts one event before the entry at a place. No pattern may ask for AFA+O.
     pub fn insert_late(&mut self, key: &mut Key, row: u32, mut place: Place) {
-        if key.spine.pages[place.page].room() == 0 {
+        if !key.spine.pages[place.page].takes_late() {
             place = self.make_room(key, place);
         }
         for lane in 0..self.lanes.len() {
@@ -76,13 +79,13 @@ impl Matcher<'_> {
         let rows = &*self.rows;
         let mut stepper = Stepper::unlimited(&mut self.programs[pattern], rows);
         let page = &key.spine.pages[page];
-        let mut gathered = [0; PAGE_ENTRIES];
+        let mut gathered = [0; MOST_ENTRIES];
         let entries = Entries {
             row: |at| page.row(from + at),
             times: &page.times(rows)[from..to],
             classes: page.classes(pattern, (from, to), rows, &mut gathered),
         };
-        stepper.step_over(&mut self.late.lane, &entries, |_, _, _| {});
+        stepper.step_over(&mut self.late.lane, &entries, Nobody);
     }
 
     /// What the new event does to the list in the buffer, and what follows from that.
@@ -102,6 +105,7 @@ impl Matcher<'_> {
             if new & FINAL != 0 {
                 self.findings.note(program, pattern, false, start, row, new);
             }
+            self.count_cut(pattern, new);
             if old != new {
                 deltas.push(Delta {
                     start,
@@ -120,6 +124,7 @@ impl Matcher<'_> {
             if new & FINAL != 0 {
                 self.findings.note(program, pattern, false, row, row, new);
             }
+            self.count_cut(pattern, new);
             deltas.push(Delta {
                 start: row,
                 old: DEAD,
@@ -161,12 +166,11 @@ impl Matcher<'_> {
 
     #[inline]
     fn follow_entry(&mut self, pattern: usize, keeps_class: bool, ts: i64, row: u32, deltas: &mut Vec<Delta>) {
-        let program = &mut self.programs[pattern];
         let class = if keeps_class {
             self.rows.class(pattern, row)
         } else {
             let (chunk, offset) = parts(row);
-            program.class_of(self.rows.chunk(chunk), offset)
+            self.programs[pattern].class_of(self.rows.chunk(chunk), offset)
         };
         if class >= UNRELEASED {
             return;
@@ -174,6 +178,7 @@ impl Matcher<'_> {
         let mut kept = 0;
         for at in 0..deltas.len() {
             let mut delta = deltas[at];
+            let program = &mut self.programs[pattern];
             if is_closed(program, delta.expires, ts) {
                 continue;
             }
@@ -185,6 +190,7 @@ impl Matcher<'_> {
                     .note_difference(program, pattern, delta.start, row, old, new);
             }
             if delta.old != delta.new {
+                self.count_cut(pattern, delta.new);
                 deltas[kept] = delta;
                 kept += 1;
             }
@@ -198,7 +204,7 @@ impl Matcher<'_> {
         let (begin, end) = if page.is_run() {
             listed_part(page.len(), place.slot)
         } else {
-            (PAGE_ENTRIES / 2, page.len())
+            (page.len() / 2, page.len())
         };
         if end < page.len() {
             self.split_page(key, place.page, end);
@@ -250,7 +256,7 @@ impl Matcher<'_> {
 fn listed_part(length: usize, slot: usize) -> (usize, usize) {
     const PART: usize = PAGE_ENTRIES * 3 / 4;
     const SMALLEST_RUN: usize = PAGE_ENTRIES / 4;
-    if length <= PART {
+    if length < MOST_ENTRIES {
         return (0, length);
     }
     let begin = slot.saturating_sub(PART / 2).min(length - PART);

@@ -3,30 +3,32 @@
 //! A match of m steps ends at an event iff, for every step i, the event m-1-i places before takes step i. With a bit per
 //! event and step that is m shifts and ANDs for 64 events. Nothing is kept per key but its events: what an append needs
 //! of the past is read off the last m-1 of them. Several patterns are looked for together, as a tree of their words.
+//!
+//! Events that are looked at have *positions*: the new ones begin where their chunk's words of bits begin to be theirs,
+//! so that those words are taken as they are, and the past stands right before them.
 
-use crate::chunk::Chunk;
 use crate::found::Found;
+use crate::kernel::WORD_ROWS;
 use crate::key::Key;
-use crate::linear_words::{Asked, Hits, Words};
+use crate::linear_bits::{copy_bits, find_ends};
+use crate::linear_column::{Column, Piece};
+use crate::linear_words::{Hits, Words, each_bit};
 use crate::matcher::{Matcher, expiry};
 use crate::rows::{Stretch, parts};
 
-/// Consecutive rows of one chunk among the rows that are looked at.
-#[derive(Clone, Copy, Debug)]
-struct Piece {
-    chunk: usize,
-    offset: usize,
-    begin: usize,
-    length: usize,
-}
+/// If at most one word of columns in so many is not 0, only what follows from those is looked at.
+const FEW: usize = 4;
 
 /// Buffers that are kept from one append to the next.
 #[derive(Debug, Default)]
 pub struct LinearScratch {
-    rows: Vec<u32>,
+    /// The last rows that the key has.
+    past: Vec<u32>,
+    /// The position of the first new row; the past is right before it.
+    start: usize,
+    /// Those of the past and the new ones.
     pieces: Vec<Piece>,
-    /// By column: for which append it was filled, and its bits.
-    columns: Vec<(u64, Vec<u64>)>,
+    columns: Vec<Column>,
     steps: Vec<Vec<u64>>,
     stretches: Vec<Epoch>,
     stamp: u64,
@@ -34,10 +36,11 @@ pub struct LinearScratch {
     longest_chain: (usize, usize),
     /// What several patterns look for.
     pub(crate) words: Words,
-    pub(crate) asked: Asked,
     hits: Hits,
-    times: Vec<i64>,
     triggers: Vec<u64>,
+    ends: Vec<u64>,
+    /// By 64 events: the places of columns that have a bit there.
+    active: Vec<Vec<u32>>,
 }
 
 /// Consecutive positions at which the same bodies are alive: from where the one before ends.
@@ -48,122 +51,112 @@ struct Epoch {
 }
 
 impl LinearScratch {
-    /// Looks at some rows after those that are there already.
+    /// Looks at some rows after those of the past.
     fn begin(&mut self, rows: Stretch<'_>) {
         self.stamp += 1;
         self.pieces.clear();
-        if let Stretch::Listed(rows) = rows {
-            self.rows.extend_from_slice(rows);
+        // The past has fewer events than a word has bits.
+        self.start = WORD_ROWS + parts(rows.row(0)).1 % WORD_ROWS;
+        let past = std::mem::take(&mut self.past);
+        self.find_pieces(Stretch::Listed(&past), self.start - past.len());
+        self.past = past;
+        self.find_pieces(rows, self.start);
+    }
+
+    /// Finds for each word which columns have a bit there, if they are few; then the answer is true.
+    #[allow(clippy::cast_possible_truncation)] // limited by max_program_arcs
+    fn find_active(&mut self, columns: &[u32], words: usize) -> bool {
+        let counts = columns.iter().map(|column| self.columns[*column as usize].count());
+        if counts.sum::<usize>() * FEW > columns.len() * words {
+            return false;
         }
-        self.find_pieces();
-        if let Stretch::Run(first, length) = rows {
-            let ((chunk, offset), begin) = (parts(first), self.rows.len());
-            self.rows.extend(rows.rows());
-            self.pieces.push(Piece {
-                chunk,
-                offset,
-                begin,
-                length,
-            });
+        self.active.resize_with(words.max(self.active.len()), Vec::new);
+        self.active.iter_mut().for_each(Vec::clear);
+        for (place, column) in columns.iter().enumerate() {
+            let touched = self.columns[*column as usize].touched.iter().enumerate();
+            for (begin, words) in touched {
+                each_bit(*words, |word| self.active[begin * 64 + word].push(place as u32));
+            }
+        }
+        true
+    }
+
+    /// What 64 events trigger.
+    fn trigger_all(&mut self, columns: &[u32], index: usize) {
+        self.triggers.clear();
+        let bits = columns.iter().map(|column| self.columns[*column as usize].bits[index]);
+        self.triggers.extend(bits);
+    }
+
+    /// The same where few columns have a bit.
+    fn trigger_active(&mut self, columns: &[u32], index: usize) {
+        self.triggers.resize(columns.len(), 0);
+        if let Some(before) = index.checked_sub(1) {
+            self.active[before]
+                .iter()
+                .for_each(|place| self.triggers[*place as usize] = 0);
+        } else {
+            self.triggers.fill(0);
+        }
+        for place in &self.active[index] {
+            let column = &self.columns[columns[*place as usize] as usize];
+            self.triggers[*place as usize] = column.bits[index];
         }
     }
 
-    fn find_pieces(&mut self) {
+    fn find_pieces(&mut self, rows: Stretch<'_>, first: usize) {
         let mut at = 0;
-        while at < self.rows.len() {
-            let (chunk, offset) = parts(self.rows[at]);
-            let length = Stretch::Listed(&self.rows).count_run(at, self.rows.len());
+        while at < rows.len() {
+            let (chunk, offset) = parts(rows.row(at));
+            let length = rows.count_run(at, rows.len());
             self.pieces.push(Piece {
                 chunk,
                 offset,
-                begin: at,
+                begin: first + at,
                 length,
             });
             at += length;
         }
     }
-}
 
-/// The bits of a column for 64 rows of a chunk from an offset on; without meaning at rows where other arcs are alive.
-fn column_word(form: &[Vec<u32>], chunk: &Chunk, offset: usize) -> u64 {
-    let conjunction = |predicates: &Vec<u32>| {
-        predicates
-            .iter()
-            .fold(!0, |bits, predicate| bits & chunk.truth_word(*predicate, offset))
-    };
-    form.iter().map(conjunction).fold(0, |bits, more| bits | more)
-}
-
-/// Puts the bits of a column into `out`, which covers all positions.
-fn fill(matcher: &Matcher<'_>, pieces: &[Piece], column: u32, out: &mut [u64]) {
-    let form = matcher.shared.columns.form(column);
-    for piece in pieces {
-        let chunk = matcher.rows.chunk(piece.chunk);
-        let (mut at, end) = (piece.begin, piece.begin + piece.length);
-        while at < end {
-            let bits = column_word(form, chunk, piece.offset + at - piece.begin);
-            let count = (end - at).min(64);
-            put_bits(out, at, count, bits);
-            at += count;
+    /// The row at a position.
+    #[inline]
+    fn row(&self, rows: Stretch<'_>, position: usize) -> u32 {
+        match position.checked_sub(self.start) {
+            Some(at) => rows.row(at),
+            None => self.past[self.past.len() + position - self.start],
         }
     }
-}
 
-/// Adds the first `count` bits of a word from a position on, where there are none yet.
-#[inline]
-fn put_bits(out: &mut [u64], at: usize, count: usize, mut bits: u64) {
-    if count < 64 {
-        bits &= (1 << count) - 1;
+    /// How many words the positions up to the last row take.
+    fn words(&self, rows: Stretch<'_>) -> usize {
+        (self.start + rows.len()).div_ceil(WORD_ROWS)
     }
-    out[at / 64] |= bits << (at % 64);
-    if at % 64 + count > 64 {
-        out[at / 64 + 1] |= bits >> (64 - at % 64);
-    }
-}
 
-/// Adds the bits of other positions `[begin, end)` at the same positions, where there are none yet.
-fn copy_bits(out: &mut [u64], bits: &[u64], begin: usize, end: usize) {
-    let (first, last) = (begin / 64, (end - 1) / 64);
-    for index in first..=last {
-        let mut mask = !0;
-        if index == first {
-            mask &= !0 << (begin % 64);
-        }
-        if index == last {
-            mask &= !0 >> (63 - (end - 1) % 64);
-        }
-        out[index] |= bits[index] & mask;
+    /// The first row and the last.
+    fn outermost(&self, rows: Stretch<'_>) -> (u32, u32) {
+        let first = self.past.first().copied();
+        (first.unwrap_or_else(|| rows.row(0)), rows.row(rows.len() - 1))
     }
-}
-
-/// The word of positions `64 * index..` in which each bit stands for the position `distance` places before.
-#[inline]
-fn shifted(bits: &[u64], index: usize, distance: usize) -> u64 {
-    let here = bits[index] << distance;
-    if distance == 0 || index == 0 {
-        return here;
-    }
-    here | bits[index - 1] >> (64 - distance)
 }
 
 impl Matcher<'_> {
     /// What linear patterns find at events that come after all that the key has, in order.
     pub(crate) fn append_linear(&mut self, key: &mut Key, rows: Stretch<'_>, first_record: Option<u32>) {
         let mut scratch = std::mem::take(self.scratch);
-        scratch.rows.clear();
+        scratch.past.clear();
         let longest = self.longest_chain(&mut scratch);
-        key.spine.rows_before(None, longest - 2, &mut scratch.rows);
-        let past = scratch.rows.len();
+        key.spine.rows_before(None, longest - 2, &mut scratch.past);
         scratch.begin(rows);
         let before = self.findings.list.len();
         let mut is_in_order = true;
         if let [pattern] = self.linear {
-            self.find_linear(&mut scratch, *pattern, past, first_record);
+            self.find_linear(&mut scratch, *pattern, rows, first_record);
         } else {
-            is_in_order = self.find_words(&mut scratch, past, first_record);
+            is_in_order = self.find_words(&mut scratch, rows, first_record);
         }
         *self.scratch = scratch;
-        if !key.carried.is_empty() {
+        if !key.rare().carried.is_empty() {
             self.step_carried(key, rows, first_record);
             is_in_order = false;
         }
@@ -183,43 +176,37 @@ impl Matcher<'_> {
     }
 
     /// What several patterns find; true if in order.
-    fn find_words(&mut self, scratch: &mut LinearScratch, past: usize, first_record: Option<u32>) -> bool {
+    fn find_words(&mut self, scratch: &mut LinearScratch, rows: Stretch<'_>, first_record: Option<u32>) -> bool {
         let mut words = std::mem::take(&mut scratch.words);
-        self.gather_times(scratch);
-        let (first, last) = (scratch.times[0], scratch.times[scratch.times.len() - 1]);
+        let (first, last) = scratch.outermost(rows);
+        let (first, last) = (self.rows.ts(first), self.rows.ts(last));
         words.ready(self.programs, self.linear, self.shared.arcs_version, first, last);
-        let count = scratch.rows.len().div_ceil(64);
+        let count = scratch.words(rows);
         for column in &words.columns {
             self.ready_column(scratch, *column, count);
         }
+        let are_few = scratch.find_active(&words.columns, count);
         words.begin();
         for index in 0..count {
-            let columns = words.columns.iter();
-            scratch.triggers.clear();
-            scratch
-                .triggers
-                .extend(columns.map(|column| scratch.columns[*column as usize].1[index]));
-            let old = past.saturating_sub(index * 64);
-            let mask = if old < 64 { !0 << old } else { 0 };
-            words.take(&scratch.triggers, mask, &mut scratch.hits);
-            self.note_hits(scratch, &words, index * 64, past, first_record);
+            let old = scratch.start.saturating_sub(index * WORD_ROWS);
+            let mask = if old < WORD_ROWS { !0 << old } else { 0 };
+            let is_hit = if are_few {
+                scratch.trigger_active(&words.columns, index);
+                words.take_few(&scratch.triggers, &scratch.active[index], mask, &mut scratch.hits)
+            } else {
+                scratch.trigger_all(&words.columns, index);
+                words.take(&scratch.triggers, mask, &mut scratch.hits)
+            };
+            if is_hit {
+                self.note_hits(scratch, &words, index * WORD_ROWS, rows, first_record);
+            }
         }
         let is_in_order = words.changing.is_empty();
         for pattern in &words.changing {
-            self.find_linear(scratch, *pattern, past, first_record);
+            self.find_linear(scratch, *pattern, rows, first_record);
         }
         scratch.words = words;
         is_in_order
-    }
-
-    fn gather_times(&self, scratch: &mut LinearScratch) {
-        scratch.times.clear();
-        for piece in &scratch.pieces {
-            let times = self.rows.chunk(piece.chunk).times();
-            scratch
-                .times
-                .extend_from_slice(&times[piece.offset..piece.offset + piece.length]);
-        }
     }
 
     /// Notes what ends at 64 events from one on.
@@ -228,21 +215,23 @@ impl Matcher<'_> {
         scratch: &LinearScratch,
         words: &Words,
         from: usize,
-        past: usize,
+        rows: Stretch<'_>,
         first_record: Option<u32>,
     ) {
-        let (rows, times) = (&scratch.rows, &scratch.times);
-        for position in from.max(past)..rows.len().min(from + 64) {
-            #[allow(clippy::cast_possible_truncation)] // a batch has far fewer records
-            let record = first_record.map_or(self.findings.record, |first| {
-                first + (scratch.rows[position] - scratch.rows[past])
-            });
+        let end = (scratch.start + rows.len()).min(from + WORD_ROWS);
+        for position in from.max(scratch.start)..end {
             let hits = scratch.hits.at(position - from);
+            if hits.is_empty() {
+                continue;
+            }
+            let end = scratch.row(rows, position);
+            let end_ts = self.rows.ts(end);
+            let record = first_record.map_or(self.findings.record, |first| first + (end - rows.row(0)));
             let before = self.findings.list.len();
             for hit in hits {
                 let (word, seekers) = words.word(*hit);
-                let begin = position + 1 - word.steps;
-                let (start, start_ts, end, end_ts) = (rows[begin], times[begin], rows[position], times[position]);
+                let start = scratch.row(rows, position + 1 - word.steps);
+                let start_ts = self.rows.ts(start);
                 let open = seekers
                     .iter()
                     .filter(|seeker| end_ts < start_ts.saturating_add(seeker.window));
@@ -261,12 +250,18 @@ impl Matcher<'_> {
         }
     }
 
-    fn find_linear(&mut self, scratch: &mut LinearScratch, pattern: usize, past: usize, first_record: Option<u32>) {
-        let total = scratch.rows.len();
-        let (first, last) = (self.rows.ts(scratch.rows[0]), self.rows.ts(scratch.rows[total - 1]));
+    fn find_linear(
+        &mut self,
+        scratch: &mut LinearScratch,
+        pattern: usize,
+        rows: Stretch<'_>,
+        first_record: Option<u32>,
+    ) {
+        let (first, last) = scratch.outermost(rows);
+        let (first, last) = (self.rows.ts(first), self.rows.ts(last));
         let program = &self.programs[pattern];
         let steps = program.chain.len() - 1;
-        let words = total.div_ceil(64);
+        let words = scratch.words(rows);
         if program.alive_until(first) >= last {
             let alive = program.alive_at(first);
             if program.alive(alive).bodies.is_empty() {
@@ -278,24 +273,18 @@ impl Matcher<'_> {
             let columns = &self.programs[pattern].alive(alive).columns;
             let bits: Vec<&[u64]> = columns
                 .iter()
-                .map(|column| &*scratch.columns[*column as usize].1)
+                .map(|column| &*scratch.columns[*column as usize].bits)
                 .collect();
-            self.note_ends(&bits, &scratch.rows, pattern, past, first_record);
-        } else {
-            self.note_ends_by_epoch(scratch, pattern, past, first_record);
+            find_ends(&bits, &mut scratch.ends);
+        } else if !self.find_ends_by_epoch(scratch, pattern, words) {
+            return;
         }
+        self.note_ends(scratch, pattern, steps, rows, first_record);
     }
 
-    /// The same where arcs changed between the events.
-    fn note_ends_by_epoch(
-        &mut self,
-        scratch: &mut LinearScratch,
-        pattern: usize,
-        past: usize,
-        first_record: Option<u32>,
-    ) {
+    /// Finds ends where arcs changed between the events; false if nothing is alive at any of them.
+    fn find_ends_by_epoch(&mut self, scratch: &mut LinearScratch, pattern: usize, words: usize) -> bool {
         self.find_stretches(scratch, pattern);
-        let words = scratch.rows.len().div_ceil(64);
         let steps = self.programs[pattern].chain.len() - 1;
         let stretches = std::mem::take(&mut scratch.stretches);
         let mut alive: Vec<u32> = stretches.iter().map(|stretch| stretch.alive).collect();
@@ -306,7 +295,7 @@ impl Matcher<'_> {
             .all(|number| self.programs[pattern].alive(*number).bodies.is_empty())
         {
             scratch.stretches = stretches;
-            return;
+            return false;
         }
         for number in &alive {
             for column in &self.programs[pattern].alive(*number).columns {
@@ -323,27 +312,31 @@ impl Matcher<'_> {
             let out = &mut mixed[step];
             out.clear();
             out.resize(words, 0);
-            let mut begin = 0;
+            let mut begin = scratch.start - scratch.past.len();
             for stretch in &stretches {
                 if let Some(column) = column(stretch.alive, step) {
-                    copy_bits(out, &scratch.columns[*column as usize].1, begin, stretch.end);
+                    copy_bits(out, &scratch.columns[*column as usize].bits, begin, stretch.end);
                 }
                 begin = stretch.end;
             }
         }
         let bits = |step| match column(alive[0], step) {
-            Some(column) if !differs(step) => &*scratch.columns[*column as usize].1,
+            Some(column) if !differs(step) => &*scratch.columns[*column as usize].bits,
             _ => &*mixed[step],
         };
         let views: Vec<&[u64]> = (0..steps).map(bits).collect();
-        self.note_ends(&views, &scratch.rows, pattern, past, first_record);
+        find_ends(&views, &mut scratch.ends);
         (scratch.steps, scratch.stretches) = (mixed, stretches);
+        true
     }
 
     /// Cuts the positions where arcs changed.
     fn find_stretches(&self, scratch: &mut LinearScratch, pattern: usize) {
         let program = &self.programs[pattern];
-        let mut epochs = program.epochs_from(self.rows.ts(scratch.rows[0]));
+        let Some(first) = scratch.pieces.first() else {
+            return;
+        };
+        let mut epochs = program.epochs_from(self.rows.chunk(first.chunk).times()[first.offset]);
         scratch.stretches.clear();
         for piece in &scratch.pieces {
             let mut times = &self.rows.chunk(piece.chunk).times()[piece.offset..piece.offset + piece.length];
@@ -371,51 +364,48 @@ impl Matcher<'_> {
         if scratch.columns.len() <= number {
             scratch.columns.resize_with(number + 1, Default::default);
         }
-        if scratch.columns[number].0 == scratch.stamp {
+        let filled = &mut scratch.columns[number];
+        if filled.stamp == scratch.stamp {
             return;
         }
-        let mut bits = std::mem::take(&mut scratch.columns[number].1);
-        bits.clear();
-        bits.resize(words, 0);
-        fill(self, &scratch.pieces, column, &mut bits);
-        scratch.columns[number] = (scratch.stamp, bits);
+        filled.stamp = scratch.stamp;
+        filled.clear(words);
+        filled.fill(self.rows, &scratch.pieces, self.shared.columns.form(column));
     }
 
-    fn note_ends(&mut self, bits: &[&[u64]], rows: &[u32], pattern: usize, past: usize, first_record: Option<u32>) {
-        let steps = bits.len();
-        for index in past / 64..rows.len().div_ceil(64) {
-            let mut ends = bits.iter().enumerate().fold(!0, |ends, (step, column)| {
-                ends & shifted(column, index, steps - 1 - step)
-            });
-            if index == past / 64 {
-                ends &= !0 << (past % 64);
+    /// Notes what ends at new events.
+    fn note_ends(
+        &mut self,
+        scratch: &LinearScratch,
+        pattern: usize,
+        steps: usize,
+        rows: Stretch<'_>,
+        first_record: Option<u32>,
+    ) {
+        let configuration = self.programs[pattern].last_configuration();
+        let program = &self.programs[pattern];
+        for (index, ends) in scratch.ends.iter().enumerate().skip(scratch.start / WORD_ROWS) {
+            let mut ends = *ends;
+            if index == scratch.start / WORD_ROWS {
+                ends &= !0 << (scratch.start % WORD_ROWS);
             }
             while ends != 0 {
-                let position = index * 64 + ends.trailing_zeros() as usize;
+                let position = index * WORD_ROWS + ends.trailing_zeros() as usize;
                 ends &= ends - 1;
-                if position >= steps - 1 {
-                    let start = rows[position + 1 - steps];
-                    let record = first_record.map(|first| first + (rows[position] - rows[past]));
-                    self.note_linear(pattern, start, rows[position], record);
+                let (start, end) = (scratch.row(rows, position + 1 - steps), scratch.row(rows, position));
+                if self.rows.ts(end) >= expiry(program, self.rows, start) {
+                    continue;
                 }
+                self.findings.list.push(Found {
+                    record: first_record.map_or(self.findings.record, |first| first + (end - rows.row(0))),
+                    retracts: false,
+                    pattern,
+                    start,
+                    end,
+                    configuration,
+                });
             }
         }
-    }
-
-    fn note_linear(&mut self, pattern: usize, start: u32, end: u32, record: Option<u32>) {
-        let expires = expiry(&self.programs[pattern], self.rows, start);
-        if self.rows.ts(end) >= expires {
-            return;
-        }
-        let configuration = self.programs[pattern].last_configuration();
-        self.findings.list.push(Found {
-            record: record.unwrap_or(self.findings.record),
-            retracts: false,
-            pattern,
-            start,
-            end,
-            configuration,
-        });
     }
 
     /// Partial matches of linear patterns that began before the first stored event live on for a few events.
@@ -431,7 +421,7 @@ impl Matcher<'_> {
             // They do not reach the end, but a late event may still come right behind them.
             return;
         }
-        for (pattern, carried) in &key.carried {
+        for (pattern, carried) in &key.rare().carried {
             let mut list = carried.clone();
             for (place, row) in stored.iter().copied().chain(rows.rows()).enumerate() {
                 if list.is_empty() {

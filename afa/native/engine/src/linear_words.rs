@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 
 use crate::configuration::Configuration;
-use crate::engine::Engine;
+use crate::linear_nodes::{Ends, Followers, NodeSet, ROOT};
 use crate::pattern::Window;
 use crate::program::Program;
 
-/// The empty word, with which every other begins.
-const ROOT: u32 = 0;
+/// No word ends at this node.
+const NO_WORD: u32 = u32::MAX;
 
 /// A step behind others.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +85,7 @@ impl Hits {
 }
 
 #[inline]
-fn each_bit(mut bits: u64, mut act: impl FnMut(usize)) {
+pub(crate) fn each_bit(mut bits: u64, mut act: impl FnMut(usize)) {
     while bits != 0 {
         act(bits.trailing_zeros() as usize);
         bits &= bits - 1;
@@ -108,9 +108,14 @@ pub(crate) struct Words {
     /// In this stretch of time.
     from: i64,
     until: i64,
-    /// By node: which of 64 events end its steps, and which of the 64 before them did.
-    ends: Vec<u64>,
-    ends_before: Vec<u64>,
+    followers: Followers,
+    /// What ends among 64 events, and among the 64 before them.
+    now: Ends,
+    before: Ends,
+    /// Nodes to be looked at.
+    candidates: NodeSet,
+    /// By node: the word that ends there, or `NO_WORD`.
+    word_of: Vec<u32>,
     /// Words that end among 64 events, and where.
     found: Vec<(u32, u64)>,
 }
@@ -129,9 +134,16 @@ impl Words {
         }
         self.made_for = Some((version, linear.len()));
         self.grow(programs, linear, first, last);
-        let nodes = self.nodes.len();
-        self.ends.resize(nodes, 0);
-        self.ends_before.resize(nodes, 0);
+        let nodes = self.nodes.iter().map(|node| (node.before, node.column));
+        self.followers = Followers::new(nodes, self.columns.len());
+        self.now.resize(self.nodes.len());
+        self.before.resize(self.nodes.len());
+        self.candidates.resize(self.nodes.len());
+        self.word_of.clear();
+        self.word_of.resize(self.nodes.len(), NO_WORD);
+        for (place, word) in self.list.iter().enumerate() {
+            self.word_of[word.last as usize] = index(place);
+        }
         self.found.resize(self.list.len(), (0, 0));
     }
 
@@ -206,72 +218,70 @@ impl Words {
 
     /// What comes next has nothing before it.
     pub(crate) fn begin(&mut self) {
-        self.ends_before.fill(0);
-        self.ends.fill(0);
-        // Whatever comes may be the first step.
-        self.ends_before[ROOT as usize] = !0;
-        self.ends[ROOT as usize] = !0;
+        self.before.clear();
+        self.now.clear();
     }
 
     /// Takes the next 64 events, which take the steps of columns as `triggers` says, and puts into `hits` what ends at
-    /// those of the mask.
-    pub(crate) fn take(&mut self, triggers: &[u64], mask: u64, hits: &mut Hits) {
-        std::mem::swap(&mut self.ends, &mut self.ends_before);
+    /// those of the mask; false if nothing does.
+    pub(crate) fn take(&mut self, triggers: &[u64], mask: u64, hits: &mut Hits) -> bool {
+        std::mem::swap(&mut self.now, &mut self.before);
+        self.now.note_all();
+        let (ends, ends_before) = (&mut self.now.bits, &self.before.bits);
         for (place, node) in self.nodes.iter().enumerate().skip(1) {
             let before = node.before as usize;
-            let shifted = self.ends[before] << 1 | self.ends_before[before] >> 63;
-            self.ends[place] = shifted & triggers[node.column as usize];
+            let shifted = ends[before] << 1 | ends_before[before] >> 63;
+            ends[place] = shifted & triggers[node.column as usize];
         }
         let mut count = 0;
         for (place, word) in self.list.iter().enumerate() {
-            let ends = self.ends[word.last as usize] & mask;
+            let ends = ends[word.last as usize] & mask;
             // Always written, because it cannot be foreseen which words end here.
             self.found[count] = (index(place), ends);
             count += usize::from(ends != 0);
         }
-        hits.sort(&self.found[..count]);
+        if count > 0 {
+            hits.sort(&self.found[..count]);
+        }
+        count > 0
     }
-}
 
-/// The predicates that linear patterns ask for, as long as the same arcs are alive.
-#[derive(Debug, Default)]
-pub(crate) struct Asked {
-    predicates: Vec<u32>,
-    made_for: Option<(u64, usize)>,
-    from: i64,
-    until: i64,
-}
-
-impl Engine {
-    /// Sees to it that the truths that linear patterns ask for in this stretch of time are known for all rows of a chunk.
-    pub(crate) fn prepare_linear(&mut self, chunk: usize, from: i64, to: i64) {
-        if let [pattern] = *self.linear {
-            // Nothing to share.
-            return self.programs[pattern].prepare(&mut self.rows, chunk, &mut self.shared, from, to);
+    /// The same if few columns are active. Looks only at nodes with such a column and, where many have the same one, with
+    /// steps before them that end.
+    pub(crate) fn take_few(&mut self, triggers: &[u64], active: &[u32], mask: u64, hits: &mut Hits) -> bool {
+        std::mem::swap(&mut self.now, &mut self.before);
+        self.now.clear();
+        for column in active {
+            self.candidates.add(self.followers.of_column(*column));
         }
-        let asked = &mut self.scratch.asked;
-        let made_for = Some((self.shared.arcs_version, self.linear.len()));
-        if asked.made_for != made_for || from < asked.from || to > asked.until {
-            (asked.made_for, asked.from, asked.until) = (made_for, from, i64::MAX);
-            asked.predicates.clear();
-            for pattern in &self.linear {
-                let program = &self.programs[*pattern];
-                asked.until = asked.until.min(program.alive_until(from));
-                let predicates = &program.alive(program.alive_at(from)).predicates;
-                asked.predicates.extend(predicates);
+        self.candidates.add(self.followers.of_node(ROOT));
+        for node in self.before.nodes() {
+            if self.before.bits[node as usize] >> 63 != 0 {
+                self.candidates.add(self.followers.of_node(node));
             }
-            asked.predicates.sort_unstable();
-            asked.predicates.dedup();
         }
-        if to > asked.until {
-            for pattern in &self.linear {
-                self.programs[*pattern].prepare(&mut self.rows, chunk, &mut self.shared, from, to);
+        let mut count = 0;
+        let mut from = 0;
+        // What is added comes after what it follows.
+        while let Some(node) = self.candidates.take_from(&mut from) {
+            let Node { before, column } = self.nodes[node as usize];
+            let shifted = self.now.bits[before as usize] << 1 | self.before.bits[before as usize] >> 63;
+            let ends = shifted & triggers[column as usize];
+            if ends == 0 {
+                continue;
             }
-            return;
+            self.now.put(node, ends);
+            self.candidates.add(self.followers.of_node(node));
+            let word = self.word_of[node as usize];
+            if word != NO_WORD && ends & mask != 0 {
+                self.found[count] = (word, ends & mask);
+                count += 1;
+            }
         }
-        for predicate in &asked.predicates {
-            self.rows.ready_truths(chunk, *predicate, &mut self.shared.predicates);
+        if count > 0 {
+            hits.sort(&self.found[..count]);
         }
+        count > 0
     }
 }
 

@@ -290,7 +290,7 @@ impl Engine {
             reclassed: Some((pattern, changed)),
             ..Plan::default()
         };
-        self.matcher(key.domain).apply(key, &plan);
+        self.matcher(key.domain()).apply(key, &plan);
         if is_lane {
             for (row, class) in new_classes {
                 self.rows.set_class(pattern, row, class);
@@ -306,15 +306,17 @@ impl Engine {
             };
             for page in 0..key.spine.pages.len() {
                 let place = Some(Place { page, slot: 0 });
-                let list = self.matcher(key.domain).linear_list(&key, pattern, place);
+                let list = self.matcher(key.domain()).linear_list(&key, pattern, place);
                 key.spine.pages[page].entering.push(Lane::of(list));
             }
-            let mut tail = self.matcher(key.domain).linear_list(&key, pattern, None);
+            let mut tail = self.matcher(key.domain()).linear_list(&key, pattern, None);
             if key.spine.is_empty() {
-                let carried = key.carried.iter().find(|(carrier, _)| *carrier == pattern);
+                let carried = key.rare().carried.iter().find(|(carrier, _)| *carrier == pattern);
                 tail = carried.map(|(_, list)| list.clone()).unwrap_or_default();
             }
-            key.carried.retain(|(carrier, _)| *carrier != pattern);
+            if let Some(rare) = &mut key.rare {
+                rare.carried.retain(|(carrier, _)| *carrier != pattern);
+            }
             key.lanes.push(Lane::of(tail));
             for row in key.spine.pages.iter().flat_map(Page::rows).collect::<Vec<u32>>() {
                 self.fill_class(pattern, row);

@@ -1,10 +1,8 @@
 //! One key at a time: what events do to its lists.
 
 use crate::chunk::CHUNK_ROWS;
-use crate::configuration::{Word, code_of, start_row};
 use crate::found::Findings;
 use crate::key::Key;
-use crate::lane::Lane;
 use crate::late::LateScratch;
 use crate::linear::LinearScratch;
 use crate::page::{PAGE_ENTRIES, Page};
@@ -12,7 +10,7 @@ use crate::pattern::Window;
 use crate::program::{Program, Shared, UNRELEASED, UNSEEN};
 use crate::rows::{Reader, Rows, Stretch, parts};
 use crate::spine::{Place, WORTHY_RUN};
-use crate::stepper::{Entries, Stepper};
+use crate::stepper::Stepper;
 
 /// The most entries of a run where patterns keep lists.
 pub(crate) const LISTED_RUN: usize = 32;
@@ -62,11 +60,24 @@ impl Matcher<'_> {
             self.append_linear(key, rows, first_record);
         }
         let longest = self.longest_run();
+        let is_alone = self.lanes.len() == 1 && longest == LISTED_RUN;
+        // No page takes more.
+        let most = if is_alone {
+            CHUNK_ROWS
+        } else {
+            longest.max(PAGE_ENTRIES)
+        };
         let mut at = 0;
         while at < rows.len() {
-            let piece = self.next_piece(key, rows, at, longest);
+            let record = first_record.map(|first| first + (rows.row(at) - rows.row(0)));
+            let run = rows.count_run(at, most);
+            if is_alone && run >= WORTHY_RUN {
+                self.append_run(key, rows.row(at), run, record);
+                at += run;
+                continue;
+            }
+            let piece = self.next_piece(key, rows, at, run, longest);
             for lane in 0..self.lanes.len() {
-                let record = first_record.map(|first| first + (rows.row(at) - rows.row(0)));
                 self.append_lane(key, lane, piece, record);
             }
             self.push_piece(key, piece);
@@ -78,9 +89,7 @@ impl Matcher<'_> {
     }
 
     /// The rows from one on that the last page takes, which is a new one if need be.
-    fn next_piece<'a>(&self, key: &mut Key, rows: Stretch<'a>, at: usize, longest: usize) -> Stretch<'a> {
-        // No page takes more.
-        let run = rows.count_run(at, longest.max(PAGE_ENTRIES));
+    fn next_piece<'a>(&self, key: &mut Key, rows: Stretch<'a>, at: usize, run: usize, longest: usize) -> Stretch<'a> {
         let count = key
             .spine
             .ready_page(self.rows, rows.row(at), run, longest, key.lanes.iter());
@@ -96,65 +105,11 @@ impl Matcher<'_> {
         Stretch::Run(rows.row(at), count)
     }
 
-    /// Takes one event that comes after all that the key has: the shortest way to what `append` would do.
-    pub fn append_one(&mut self, key: &mut Key, row: u32, record: Option<u32>) {
-        if !self.linear.is_empty() || self.any_gap_free() {
-            return self.append(key, Stretch::Run(row, 1), record);
-        }
-        let (chunk, offset) = parts(row);
-        let ts = self.rows.chunk(chunk).times()[offset];
-        self.push_one(key, row, ts);
-        for lane in 0..self.lanes.len() {
-            let pattern = self.lanes[lane];
-            let class = self.rows.chunk(chunk).class(pattern, offset);
-            let state = &mut key.lanes[lane];
-            match self.stepper(pattern).step_one(state, row, ts, class) {
-                Some(false) => {}
-                Some(true) => {
-                    self.findings.record = record.unwrap_or(self.findings.record);
-                    self.findings
-                        .note_list(&self.programs[pattern], pattern, row, state.list());
-                }
-                None => self.step_rows(state, pattern, Stretch::Run(row, 1), record),
-            }
-        }
-        self.rows.store(chunk, 1, ts);
-        if self.lanes.len() > 1 {
-            self.keep_all(key);
-        }
-    }
-
-    /// Adds an entry at the end. If all others lie before the punctuation they go now, while the key is at hand.
-    #[inline]
-    fn push_one(&mut self, key: &mut Key, row: u32, ts: i64) {
-        let is_alone = key.spine.pages.len() == 1;
-        let passed = |last: i64| self.punctuation.is_some_and(|punctuation| last < punctuation);
-        if let Some(page) = key.spine.pages.back_mut()
-            && is_alone
-            && passed(page.last_ts())
-        {
-            page.release(self.rows);
-            page.begin_anew(row, ts);
-            for (entering, lane) in page.entering.iter_mut().zip(&key.lanes) {
-                entering.copy(lane);
-            }
-            return;
-        }
-        key.spine.ready_page(self.rows, row, 1, LISTED_RUN, key.lanes.iter());
-        if let Some(page) = key.spine.pages.back_mut() {
-            if page.is_run() {
-                page.extend_run(row, 1, ts);
-            } else {
-                page.push(ts, row);
-            }
-        }
-    }
-
-    fn any_gap_free(&self) -> bool {
+    pub(crate) fn any_gap_free(&self) -> bool {
         self.lanes.iter().any(|pattern| self.programs[*pattern].gap_free)
     }
 
-    fn stepper(&mut self, pattern: usize) -> Stepper<'_> {
+    pub(crate) fn stepper(&mut self, pattern: usize) -> Stepper<'_> {
         Stepper {
             program: &mut self.programs[pattern],
             rows: self.rows,
@@ -228,51 +183,6 @@ impl Matcher<'_> {
         }
     }
 
-    /// Steps the list after the last event over rows that follow, no more than a page takes.
-    fn step_rows(&mut self, lane: &mut Lane, pattern: usize, piece: Stretch<'_>, first_record: Option<u32>) {
-        let findings = &mut *self.findings;
-        let mut stepper = Stepper {
-            program: &mut self.programs[pattern],
-            rows: self.rows,
-            max_partial_matches: self.max_partial_matches,
-            refused: 0,
-        };
-        let mut note = |program: &Program, row: u32, word: Word| {
-            findings.record = first_record.map_or(findings.record, |first| first + (row - piece.row(0)));
-            findings.note(program, pattern, false, start_row(word), row, code_of(word));
-        };
-        match piece {
-            Stretch::Run(first, count) => {
-                let (chunk, offset) = parts(first);
-                let chunk = self.rows.chunk(chunk);
-                #[allow(clippy::cast_possible_truncation)] // a run lies in one chunk
-                let row = |at| first + at as u32;
-                let entries = Entries {
-                    row,
-                    times: &chunk.times()[offset..offset + count],
-                    classes: &chunk.classes(pattern)[offset..offset + count],
-                };
-                stepper.step_over(lane, &entries, |program, at, word| note(program, row(at), word));
-            }
-            Stretch::Listed(rows) => {
-                let (mut times, mut classes) = ([0; PAGE_ENTRIES], [0; PAGE_ENTRIES]);
-                let mut reader = Reader::new(self.rows);
-                for (at, row) in rows.iter().enumerate() {
-                    let (chunk, offset) = reader.find(*row);
-                    (times[at], classes[at]) = (chunk.times()[offset], chunk.class(pattern, offset));
-                }
-                let entries = Entries {
-                    row: |at| rows[at],
-                    times: &times[..rows.len()],
-                    classes: &classes[..rows.len()],
-                };
-                stepper.step_over(lane, &entries, |program, at, word| note(program, rows[at], word));
-            }
-        }
-        let refused = stepper.refused;
-        self.findings.refused += refused;
-    }
-
     /// The sequence number of the last event that a lane saw before a place (none: the end).
     pub(crate) fn seq_before(&self, key: &Key, lane: usize, place: Option<Place>) -> Option<i64> {
         let pattern = self.lanes[lane];
@@ -285,7 +195,7 @@ impl Matcher<'_> {
                 return self.rows.seq(row);
             }
         }
-        key.covers.get(lane).and_then(|cover| cover.seq)
+        key.rare().covers.get(lane).and_then(|cover| cover.seq)
     }
 
     /// AFA+O: whether a computation may come from the event with the sequence number `before` to this one.
@@ -305,10 +215,10 @@ impl Matcher<'_> {
         let pattern = self.lanes[lane];
         let between = |seq: &i64| before < *seq && *seq < here;
         let mut gone = std::collections::BTreeSet::new();
-        if let Some(cover) = key.covers.get(lane) {
+        if let Some(cover) = key.rare().covers.get(lane) {
             gone.extend(cover.hidden_seqs.iter().copied().filter(between));
         }
-        for tomb in key.tombs.values() {
+        for tomb in key.rare().tombs.values() {
             gone.extend(tomb.seqs.iter().copied().filter(between));
         }
         if self.programs[pattern].key_field.is_some() {

@@ -1,16 +1,26 @@
 //! A page: a stretch of a key's entries, and the lists of partial matches that enter it.
 
-use crate::lane::Lanes;
-use crate::rows::{Reader, Rows, parts, row_number};
+use smallvec::SmallVec;
 
-/// The most entries of a page that lists them. Small pages make late events cheap, large ones save lists.
+use crate::class_reader::ClassReader;
+use crate::lane::Lanes;
+use crate::rows::{Rows, Stretch, parts};
+
+/// So many entries a page lists before appended ones go into the next. Small pages make late events cheap, large ones
+/// save lists.
 pub const PAGE_ENTRIES: usize = 16;
+/// The most entries that a page lists. Late events fill what appended ones leave: to cut a page costs more than to step
+/// over a few entries more.
+pub const MOST_ENTRIES: usize = 40;
 
 /// Listed entries: they may lie anywhere.
 #[derive(Clone, Debug, Default)]
 struct Entries {
-    times: [i64; PAGE_ENTRIES],
-    rows: [u32; PAGE_ENTRIES],
+    times: SmallVec<[i64; PAGE_ENTRIES]>,
+    rows: SmallVec<[u32; PAGE_ENTRIES]>,
+    /// Per lane, a bit per entry: AFA+O lets computations come from the entry before. Only where a pattern asks, and
+    /// never in runs.
+    links: Vec<u16>,
 }
 
 /// A stretch of entries: a *run* of rows that follow each other in one chunk, as events in order do, or a list of rows.
@@ -24,10 +34,10 @@ pub struct Page {
     listed: Option<Box<Entries>>,
     /// Per lane, the list of partial matches before the first entry.
     pub entering: Lanes,
-    /// Per lane, a bit per entry: AFA+O lets computations come from the entry before. Only where a pattern asks, and
-    /// never in runs.
-    links: Vec<u16>,
 }
+
+/// So many entries has what stands where there is no page.
+const NO_PAGE: u32 = u32::MAX;
 
 impl Page {
     /// A run without entries.
@@ -39,8 +49,23 @@ impl Page {
             last_ts: i64::MIN,
             listed: None,
             entering,
-            links: Vec::new(),
         }
+    }
+
+    /// What stands where there is no page.
+    #[must_use]
+    pub fn none() -> Self {
+        Self {
+            length: NO_PAGE,
+            ..Self::new(Lanes::new())
+        }
+    }
+
+    /// Whether it only stands where there is no page.
+    #[must_use]
+    #[inline]
+    pub fn is_none(&self) -> bool {
+        self.length == NO_PAGE
     }
 
     /// How many entries it has.
@@ -100,7 +125,17 @@ impl Page {
                 let (chunk, offset) = parts(self.first);
                 &rows.chunk(chunk).times()[offset..offset + self.len()]
             }
-            Some(listed) => &listed.times[..self.len()],
+            Some(listed) => &listed.times,
+        }
+    }
+
+    /// The rows of all entries, as they are kept.
+    #[must_use]
+    #[inline]
+    pub fn stretch(&self) -> Stretch<'_> {
+        match &self.listed {
+            None => Stretch::Run(self.first, self.len()),
+            Some(listed) => Stretch::Listed(&listed.rows),
         }
     }
 
@@ -111,7 +146,7 @@ impl Page {
         pattern: usize,
         (from, to): (usize, usize),
         rows: &'a Rows,
-        gathered: &'a mut [u32; PAGE_ENTRIES],
+        gathered: &'a mut [u32; MOST_ENTRIES],
     ) -> &'a [u32] {
         match &self.listed {
             None => {
@@ -119,10 +154,9 @@ impl Page {
                 &rows.chunk(chunk).classes(pattern)[offset + from..offset + to]
             }
             Some(listed) => {
-                let mut reader = Reader::new(rows);
+                let mut reader = ClassReader::new(rows, pattern);
                 for (class, row) in gathered.iter_mut().zip(&listed.rows[from..to]) {
-                    let (chunk, offset) = reader.find(*row);
-                    *class = chunk.class(pattern, offset);
+                    *class = reader.of(*row);
                 }
                 &gathered[..to - from]
             }
@@ -140,28 +174,34 @@ impl Page {
         (from..self.len()).map(|slot| (self.ts(slot, rows), self.row(slot)))
     }
 
-    /// How many entries may be listed yet.
+    /// How many appended entries may be listed yet.
     #[must_use]
     pub fn room(&self) -> usize {
-        if self.is_run() { 0 } else { PAGE_ENTRIES - self.len() }
+        if self.is_run() {
+            0
+        } else {
+            PAGE_ENTRIES.saturating_sub(self.len())
+        }
+    }
+
+    /// Whether a late entry may be listed.
+    #[must_use]
+    #[inline]
+    pub fn takes_late(&self) -> bool {
+        !self.is_run() && self.len() < MOST_ENTRIES
     }
 
     /// Adds an entry to a list that has room.
     ///
     /// # Panics
-    /// If it is a run, or full.
+    /// If it is a run.
     #[inline]
     pub fn push(&mut self, ts: i64, row: u32) {
-        let at = self.len();
-        self.put(at, ts, row);
+        let listed = self.listed.as_mut().expect("a list");
+        listed.times.push(ts);
+        listed.rows.push(row);
         self.last_ts = ts;
         self.length += 1;
-    }
-
-    #[inline]
-    fn put(&mut self, slot: usize, ts: i64, row: u32) {
-        let listed = self.listed.as_mut().expect("a list");
-        (listed.times[slot], listed.rows[slot]) = (ts, row);
     }
 
     /// Makes an empty run longer, or one that goes on with this row, by rows up to one of this time.
@@ -176,9 +216,12 @@ impl Page {
     }
 
     /// Begins anew as a run of one row; all entries before it lie in the past, and the lists have to be brought in.
+    #[inline]
     pub fn begin_anew(&mut self, row: u32, ts: i64) {
         (self.length, self.first, self.last_ts) = (1, row, ts);
-        self.listed = None;
+        if self.listed.is_some() {
+            self.listed = None;
+        }
     }
 
     /// Whether a run may go on with this row.
@@ -195,11 +238,10 @@ impl Page {
         }
         let mut listed = Box::<Entries>::default();
         if self.length > 0 {
-            let ((chunk, offset), end) = (parts(self.first), self.len());
-            listed.times[..end].copy_from_slice(&rows.chunk(chunk).times()[offset..offset + end]);
-            for (row, place) in listed.rows[..end].iter_mut().zip(offset..) {
-                *row = row_number(chunk, place);
-            }
+            let ((chunk, offset), length) = (parts(self.first), self.len());
+            let times = &rows.chunk(chunk).times()[offset..offset + length];
+            listed.times.extend_from_slice(times);
+            listed.rows.extend(self.first..self.first + self.length);
         }
         self.listed = Some(listed);
     }
@@ -207,17 +249,15 @@ impl Page {
     /// Puts an entry at a slot of a list; there must be room.
     ///
     /// # Panics
-    /// If it is a run, or full.
+    /// If it is a run.
     pub fn insert(&mut self, slot: usize, ts: i64, row: u32) {
-        let end = self.len();
         let listed = self.listed.as_mut().expect("a list");
-        listed.times.copy_within(slot..end, slot + 1);
-        listed.rows.copy_within(slot..end, slot + 1);
-        self.put(slot, ts, row);
-        self.length += 1;
-        if slot == end {
+        listed.times.insert(slot, ts);
+        listed.rows.insert(slot, row);
+        if slot == self.len() {
             self.last_ts = ts;
         }
+        self.length += 1;
     }
 
     /// Takes the entries from a slot on into a page of their own, which is entered by these lists.
@@ -226,15 +266,17 @@ impl Page {
     pub fn split_off(&mut self, slot: usize, entering: Lanes, rows: &Rows) -> Self {
         let mut upper = Self::new(entering);
         (upper.length, upper.last_ts) = (self.length - slot as u32, self.last_ts);
-        if let Some(listed) = &self.listed {
-            let mut above = Box::<Entries>::default();
-            above.times[..upper.len()].copy_from_slice(&listed.times[slot..self.len()]);
-            above.rows[..upper.len()].copy_from_slice(&listed.rows[slot..self.len()]);
-            upper.listed = Some(above);
+        self.last_ts = self.ts(slot - 1, rows);
+        if let Some(listed) = &mut self.listed {
+            let above = Entries {
+                times: listed.times.drain(slot..).collect(),
+                rows: listed.rows.drain(slot..).collect(),
+                links: Vec::new(),
+            };
+            upper.listed = Some(Box::new(above));
         } else {
             upper.first = self.row(slot);
         }
-        self.last_ts = self.ts(slot - 1, rows);
         self.length = slot as u32;
         upper
     }
@@ -242,35 +284,49 @@ impl Page {
     /// An empty list in the place of whatever it was.
     pub fn clear(&mut self) {
         self.length = 0;
-        self.listed.get_or_insert_default();
-        self.links.fill(0);
+        let listed = self.listed.get_or_insert_default();
+        listed.times.clear();
+        listed.rows.clear();
+        listed.links.fill(0);
     }
 
     /// Whether AFA+O lets computations come to an entry from the one before.
     #[must_use]
     pub fn is_linked(&self, lane: usize, slot: usize) -> bool {
-        self.links.get(lane).is_some_and(|links| links >> slot & 1 != 0)
+        let links = self.listed.as_ref().and_then(|listed| listed.links.get(lane));
+        links.is_some_and(|links| links >> slot & 1 != 0)
     }
 
     /// Says so, or not.
+    ///
+    /// # Panics
+    /// If it is a run.
     pub fn set_link(&mut self, lane: usize, slot: usize, linked: bool) {
-        if self.links.len() <= lane {
-            self.links.resize(lane + 1, 0);
+        let links = &mut self.listed.as_mut().expect("a list").links;
+        if links.len() <= lane {
+            links.resize(lane + 1, 0);
         }
         let bit = 1 << slot;
-        self.links[lane] = self.links[lane] & !bit | if linked { bit } else { 0 };
+        links[lane] = links[lane] & !bit | if linked { bit } else { 0 };
     }
 
     /// Notes in their chunks that its entries are gone.
     pub fn release(&self, rows: &mut Rows) {
         if rows.has_other_seqs() {
             self.rows().for_each(|row| rows.release(row));
-        } else if let Some(listed) = &self.listed {
-            for same in listed.rows[..self.len()].chunk_by(|row, next| parts(*row).0 == parts(*next).0) {
-                rows.release_run(parts(same[0]).0, same.len());
-            }
         } else {
-            rows.release_run(parts(self.first).0, self.len());
+            self.each_chunk(|chunk, count| rows.release_run(chunk, count));
+        }
+    }
+
+    /// Visits the chunks of its entries, with how many entries in a row are there.
+    #[inline]
+    pub fn each_chunk(&self, mut visit: impl FnMut(usize, usize)) {
+        let Some(listed) = &self.listed else {
+            return visit(parts(self.first).0, self.len());
+        };
+        for same in listed.rows.chunk_by(|row, next| parts(*row).0 == parts(*next).0) {
+            visit(parts(same[0]).0, same.len());
         }
     }
 }

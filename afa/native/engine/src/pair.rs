@@ -1,17 +1,18 @@
 //! A late event and a short list: the list as it was and the list as it is now are stepped side by side, until they are
 //! the same again.
 
+use crate::class_reader::ClassReader;
 use crate::configuration::{FINAL, Word, code_of, start_row};
 use crate::found::Findings;
 use crate::key::Key;
 use crate::lane::{Lane, List};
 use crate::matcher::Matcher;
-use crate::page::{PAGE_ENTRIES, Page};
+use crate::page::Page;
 use crate::program::{Program, UNRELEASED};
-use crate::rows::{Reader, Rows};
+use crate::rows::{Rows, Stretch, parts};
 use crate::shapes::MOST_WORDS;
 use crate::spine::Place;
-use crate::stepper::{Entries, Shaped, Stepper};
+use crate::stepper::{Entries, Nobody, Shaped, Stepper};
 
 /// A list on its way: with its shape if it has one, else as it stands in the lane.
 #[derive(Debug, Default)]
@@ -21,7 +22,17 @@ pub(crate) struct Stepping {
 }
 
 /// An event: its row, time and class.
-type Event = (u32, i64, u32);
+pub(crate) type Event = (u32, i64, u32);
+
+/// How far two lists have come together.
+enum Halt {
+    /// They are the same.
+    Same,
+    /// After so many entries: the next move of one of them is not known, or a window may have closed.
+    Stuck(usize, Event),
+    /// After all entries.
+    End,
+}
 
 impl Matcher<'_> {
     /// Whether the list that enters a page is so short that it is best stepped whole.
@@ -32,30 +43,36 @@ impl Matcher<'_> {
     /// What a late event does to the list of a lane at its place, and what follows from that.
     pub(crate) fn insert_paired(&mut self, key: &mut Key, lane: usize, row: u32, class: u32, place: Place) {
         let pattern = self.lanes[lane];
-        let (mut old, mut new) = std::mem::take(&mut self.late.pair);
+        let (old, new) = &mut self.late.pair;
         let mut walk = PairWalk {
-            stepper: Stepper::unlimited(&mut self.programs[pattern], self.rows),
+            stepper: Stepper {
+                program: &mut self.programs[pattern],
+                rows: self.rows,
+                max_partial_matches: self.max_partial_matches,
+                refused: 0,
+            },
             findings: self.findings,
             pattern,
         };
         let page = &mut key.spine.pages[place.page];
-        walk.stepper.enter(&mut old, &mut page.entering[lane]);
-        walk.step_to(&mut old, page, place.slot);
-        new.copy(&old);
+        walk.stepper.enter(old, &mut page.entering[lane]);
+        walk.step_to(old, page, place.slot);
+        new.copy(old);
         let ts = self.rows.ts(row);
-        if walk.stepper.advance_beside(&mut new, &mut old, (row, ts, class)) {
-            walk.note_inserts(&mut new, row);
+        if walk.stepper.advance_beside(new, old, (row, ts, class)) {
+            walk.note_inserts(new, row);
         }
-        if !old.is(&new) {
-            walk.follow(key, lane, place, &mut old, &mut new);
+        let reaches_end = !old.is(new) && walk.follow(key, lane, place, old, new);
+        let refused = walk.stepper.refused;
+        self.findings.refused += refused;
+        if reaches_end {
             self.keep_all(key);
         }
-        self.late.pair = (old, new);
     }
 }
 
 impl Stepper<'_> {
-    fn enter(&mut self, list: &mut Stepping, lane: &mut Lane) {
+    pub(crate) fn enter(&mut self, list: &mut Stepping, lane: &mut Lane) {
         list.shaped = self.shape_of(lane).map(|_| Shaped::of(self.program, lane));
         if list.shaped.is_none() {
             list.lane.copy(lane);
@@ -64,7 +81,7 @@ impl Stepper<'_> {
 
     /// Steps a list over one event; the answer is whether a word has a final state then.
     #[inline]
-    fn advance(&mut self, list: &mut Stepping, event: Event) -> bool {
+    pub(crate) fn advance(&mut self, list: &mut Stepping, event: Event) -> bool {
         self.advance_shaped(list, event)
             .unwrap_or_else(|| event.2 < UNRELEASED && self.advance_slowly(list, event))
     }
@@ -72,7 +89,7 @@ impl Stepper<'_> {
     /// The same while another list is on its way too: what is learnt for the one may make the shape of the other one
     /// forgotten.
     #[inline]
-    fn advance_beside(&mut self, list: &mut Stepping, other: &mut Stepping, event: Event) -> bool {
+    pub(crate) fn advance_beside(&mut self, list: &mut Stepping, other: &mut Stepping, event: Event) -> bool {
         self.advance_shaped(list, event)
             .unwrap_or_else(|| event.2 < UNRELEASED && self.advance_slowly_beside(list, other, event))
     }
@@ -103,14 +120,22 @@ impl Stepper<'_> {
     #[cold]
     fn advance_slowly(&mut self, list: &mut Stepping, (row, ts, class): Event) -> bool {
         if let Some(shaped) = &mut list.shaped {
+            let (shape, is_open) = (self.program.shapes.first() + shaped.shape, ts < shaped.expires);
             shaped.put_into(self.program, &mut list.lane);
+            let is_known = is_open && self.learn(&mut list.lane, class, row);
+            if is_known
+                && self.shape_of(&mut list.lane) == Some(shape)
+                && let Some(is_final) = self.advance_shaped(list, (row, ts, class))
+            {
+                return is_final;
+            }
         }
         let event = Entries {
             row: |_| row,
             times: &[ts],
             classes: &[class],
         };
-        self.step_over(&mut list.lane, &event, |_, _, _| {});
+        self.step_over(&mut list.lane, &event, Nobody);
         let is_shaped = self.shape_of(&mut list.lane).is_some();
         list.shaped = is_shaped.then(|| Shaped::of(self.program, &list.lane));
         list.lane.list().iter().any(|word| code_of(*word) & FINAL != 0)
@@ -118,7 +143,7 @@ impl Stepper<'_> {
 }
 
 impl Stepping {
-    fn copy(&mut self, other: &Self) {
+    pub(crate) fn copy(&mut self, other: &Self) {
         self.shaped.clone_from(&other.shaped);
         if self.shaped.is_none() {
             self.lane.copy(&other.lane);
@@ -126,7 +151,7 @@ impl Stepping {
     }
 
     #[inline]
-    fn is(&self, other: &Self) -> bool {
+    pub(crate) fn is(&self, other: &Self) -> bool {
         match (&self.shaped, &other.shaped) {
             (Some(one), Some(other)) => one.shape == other.shape && one.has_starts_of(other),
             (None, None) => self.lane.list() == other.lane.list(),
@@ -136,12 +161,12 @@ impl Stepping {
 
     fn list(&mut self, program: &Program) -> List {
         match &mut self.shaped {
-            Some(shaped) => shaped.list(program),
+            Some(shaped) => shaped.words(program).collect(),
             None => self.lane.list().into(),
         }
     }
 
-    fn put_into(&mut self, program: &Program, lane: &mut Lane) {
+    pub(crate) fn put_into(&mut self, program: &Program, lane: &mut Lane) {
         match &mut self.shaped {
             Some(shaped) => shaped.put_into(program, lane),
             None => lane.copy(&self.lane),
@@ -150,30 +175,53 @@ impl Stepping {
 }
 
 /// One pattern on its way over the entries behind a late event.
-struct PairWalk<'a> {
-    stepper: Stepper<'a>,
-    findings: &'a mut Findings,
-    pattern: usize,
+pub(crate) struct PairWalk<'a> {
+    pub(crate) stepper: Stepper<'a>,
+    pub(crate) findings: &'a mut Findings,
+    pub(crate) pattern: usize,
 }
 
 impl PairWalk<'_> {
     /// Steps a list from where it enters a page to a slot.
     fn step_to(&mut self, list: &mut Stepping, page: &Page, slot: usize) {
-        let rows = self.stepper.rows;
-        let mut gathered = [0; PAGE_ENTRIES];
-        let classes = page.classes(self.pattern, (0, slot), rows, &mut gathered);
-        for (at, (ts, class)) in page.times(rows).iter().zip(classes).enumerate() {
-            self.stepper.advance(list, (page.row(at), *ts, *class));
+        let (pattern, rows): (usize, &Rows) = (self.pattern, self.stepper.rows);
+        let times = &page.times(rows)[..slot];
+        let mut at = 0;
+        while at < slot {
+            if let (Some(shaped), Stretch::Listed(listed)) = (&mut list.shaped, page.stretch()) {
+                at += self.step_alone(shaped, &listed[at..slot], &times[at..]);
+            }
+            if at < slot {
+                let row = page.row(at);
+                self.stepper.advance(list, (row, times[at], rows.class(pattern, row)));
+                at += 1;
+            }
         }
     }
 
+    /// Steps a list as far as its moves are known; the answer is over how many entries.
+    #[inline(never)] // the loop needs the registers
+    fn step_alone(&self, list: &mut Shaped, rows: &[u32], times: &[i64]) -> usize {
+        let program = &*self.stepper.program;
+        let (span, moves) = (program.window.span(), program.shapes.moves());
+        let mut classes = ClassReader::new(self.stepper.rows, self.pattern);
+        for (count, (row, ts)) in rows.iter().zip(times).enumerate() {
+            let found = moves.find(list.shape, classes.of(*row));
+            if found.is_stuck() || *ts >= list.expires {
+                return count;
+            }
+            list.follow(found, *row, ts.saturating_add(span));
+        }
+        rows.len()
+    }
+
     /// Steps both lists over the entries from a place on, until they are the same. Where they are not, what enters a
-    /// page, or comes after the last, is the new one.
-    fn follow(&mut self, key: &mut Key, lane: usize, place: Place, old: &mut Stepping, new: &mut Stepping) {
+    /// page, or comes after the last, is the new one; true if it came so far.
+    fn follow(&mut self, key: &mut Key, lane: usize, place: Place, old: &mut Stepping, new: &mut Stepping) -> bool {
         let (mut number, mut slot) = (place.page, place.slot);
         while let Some(page) = key.spine.pages.get(number) {
             if self.step_pair(page, slot, old, new) {
-                return;
+                return false;
             }
             (number, slot) = (number + 1, 0);
             if let Some(next) = key.spine.pages.get_mut(number) {
@@ -181,29 +229,79 @@ impl PairWalk<'_> {
             }
         }
         new.put_into(self.stepper.program, &mut key.lanes[lane]);
+        true
     }
 
     /// Steps both lists over the entries of a page from a slot on; true as soon as they are the same.
-    fn step_pair(&mut self, page: &Page, slot: usize, old: &mut Stepping, new: &mut Stepping) -> bool {
+    pub(crate) fn step_pair(&mut self, page: &Page, slot: usize, old: &mut Stepping, new: &mut Stepping) -> bool {
         let (pattern, rows): (usize, &Rows) = (self.pattern, self.stepper.rows);
-        let mut reader = Reader::new(rows);
-        for (at, ts) in page.times(rows).iter().enumerate().skip(slot) {
-            let row = page.row(at);
-            let (chunk, offset) = reader.find(row);
-            let event = (row, *ts, chunk.class(pattern, offset));
-            let before = self.stepper.advance_beside(old, new, event);
-            let after = self.stepper.advance_beside(new, old, event);
-            if before || after {
-                self.note_differences(old, new, row);
-            }
+        let times = page.times(rows);
+        let mut at = slot;
+        loop {
+            let halt = match page.stretch() {
+                Stretch::Run(first, _) => {
+                    let (chunk, offset) = parts(first);
+                    let classes = &rows.chunk(chunk).classes(pattern)[offset..];
+                    let events = (first..).zip(times).zip(classes).skip(at);
+                    self.step_known(old, new, events.map(|((row, ts), class)| (row, *ts, *class)))
+                }
+                Stretch::Listed(listed) => {
+                    let mut classes = ClassReader::new(rows, pattern);
+                    let events = listed[at..].iter().zip(&times[at..]);
+                    self.step_known(old, new, events.map(|(row, ts)| (*row, *ts, classes.of(*row))))
+                }
+            };
+            let (count, event) = match halt {
+                Halt::Same => return true,
+                Halt::End => return false,
+                Halt::Stuck(count, event) => (count, event),
+            };
+            self.step_both(old, new, event);
             if old.is(new) {
                 return true;
             }
+            at += count + 1;
         }
-        false
     }
 
-    fn note_inserts(&mut self, new: &mut Stepping, row: u32) {
+    /// Steps both as far as their moves are known.
+    #[inline(never)] // the loop needs the registers
+    fn step_known(&mut self, old: &mut Stepping, new: &mut Stepping, mut events: impl Iterator<Item = Event>) -> Halt {
+        let (Some(old), Some(new)) = (&mut old.shaped, &mut new.shaped) else {
+            return events.next().map_or(Halt::End, |event| Halt::Stuck(0, event));
+        };
+        let program = &*self.stepper.program;
+        let (span, moves) = (program.window.span(), program.shapes.moves());
+        for (count, (row, ts, class)) in events.enumerate() {
+            let (before, after) = (moves.find(old.shape, class), moves.find(new.shape, class));
+            if before.is_stuck() || after.is_stuck() || ts >= old.expires.min(new.expires) {
+                return Halt::Stuck(count, (row, ts, class));
+            }
+            let closes = ts.saturating_add(span);
+            old.follow(before, row, closes);
+            new.follow(after, row, closes);
+            if before.is_final() || after.is_final() {
+                let (old, new) = (old.words(program), new.words(program));
+                note_words(self.findings, program, self.pattern, row, &old, &new);
+            }
+            if old.shape == new.shape && old.has_starts_of(new) {
+                return Halt::Same;
+            }
+        }
+        Halt::End
+    }
+
+    /// Steps both lists over one entry.
+    #[inline]
+    pub(crate) fn step_both(&mut self, old: &mut Stepping, new: &mut Stepping, event: Event) {
+        let before = self.stepper.advance_beside(old, new, event);
+        let after = self.stepper.advance_beside(new, old, event);
+        if before || after {
+            self.note_differences(old, new, event.0);
+        }
+    }
+
+    pub(crate) fn note_inserts(&mut self, new: &mut Stepping, row: u32) {
         let program = &*self.stepper.program;
         self.findings.note_list(program, self.pattern, row, &new.list(program));
     }
@@ -212,22 +310,30 @@ impl PairWalk<'_> {
     fn note_differences(&mut self, old: &mut Stepping, new: &mut Stepping, row: u32) {
         let program = &*self.stepper.program;
         let (old, new) = (old.list(program), new.list(program));
-        let is_final = |word: &&Word| code_of(**word) & FINAL != 0;
-        let find = |list: &[Word], start: u32| {
-            let found = list.iter().find(|word| start_row(**word) == start);
-            found.map(|word| code_of(*word))
-        };
-        for word in old.iter().filter(is_final) {
-            let (start, code) = (start_row(*word), code_of(*word));
-            self.findings
-                .note_difference(program, self.pattern, start, row, Some(code), find(&new, start));
-        }
-        for word in new.iter().filter(is_final) {
-            let (start, code) = (start_row(*word), code_of(*word));
-            if find(&old, start).is_none_or(|code| code & FINAL == 0) {
-                self.findings
-                    .note_difference(program, self.pattern, start, row, None, Some(code));
-            }
+        let (old, new) = (old.iter().copied(), new.iter().copied());
+        note_words(self.findings, program, self.pattern, row, &old, &new);
+    }
+}
+
+/// Notes what ends at a row now and did not before, and the other way round.
+fn note_words(
+    findings: &mut Findings,
+    program: &Program,
+    pattern: usize,
+    row: u32,
+    old: &(impl Iterator<Item = Word> + Clone),
+    new: &(impl Iterator<Item = Word> + Clone),
+) {
+    let is_final = |word: &Word| code_of(*word) & FINAL != 0;
+    for word in old.clone().filter(is_final) {
+        let (start, code) = (start_row(word), code_of(word));
+        let after = new.clone().find(|word| start_row(*word) == start).map(code_of);
+        findings.note_difference(program, pattern, start, row, Some(code), after);
+    }
+    for word in new.clone().filter(is_final) {
+        let (start, code) = (start_row(word), code_of(word));
+        if !old.clone().any(|word| start_row(word) == start && is_final(&word)) {
+            findings.note_difference(program, pattern, start, row, None, Some(code));
         }
     }
 }

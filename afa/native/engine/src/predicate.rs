@@ -1,17 +1,20 @@
 //! Event predicates: each distinct one is evaluated once per event, for all patterns, column by column where it can be.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use foldhash::fast::FixedState;
 
 use crate::arrow_rows::{ArrowRows, Column};
-use crate::chunk::{Chunk, Payload, RowView};
+use crate::chunk::{Chunk, Payload};
 use crate::expression::{FieldPath, Node};
 use crate::forgetting::{Marks, Numbers, put};
 use crate::kernel::{WORD_ROWS, compare_floats, compare_ints, compare_ints_as_floats, find_texts};
+use crate::row_view::RowView;
 use crate::scan::{Scalar, Scanner};
 use crate::scanned::ScannedRows;
 use crate::scanned_column::ScannedColumn;
+use crate::truths::TruthTable;
 use crate::value::{Comparison, Value};
 
 /// The fields of raw records that patterns use, by number.
@@ -38,54 +41,14 @@ impl Fields {
     }
 }
 
-/// The truths of one predicate, a bit per row, as far as they were computed.
-#[derive(Clone, Debug, Default)]
-pub struct Truths {
-    bits: Vec<u64>,
-    filled: usize,
-}
-
-impl Truths {
-    /// How many rows were evaluated.
-    #[must_use]
-    pub fn filled(&self) -> usize {
-        self.filled
-    }
-
-    /// Whether the predicate is true of a row.
-    #[must_use]
-    #[inline]
-    pub fn get(&self, offset: usize) -> bool {
-        self.bits[offset / 64] >> (offset % 64) & 1 != 0
-    }
-
-    /// 64 bits from a row on; what lies beyond the end is 0.
-    #[must_use]
-    #[inline]
-    pub fn word(&self, offset: usize) -> u64 {
-        let (index, shift) = (offset / 64, offset % 64);
-        let low = self.bits.get(index).copied().unwrap_or(0) >> shift;
-        if shift == 0 {
-            return low;
-        }
-        low | self.bits.get(index + 1).copied().unwrap_or(0) << (64 - shift)
-    }
-
-    fn set(&mut self, offset: usize, truth: Option<bool>, unknown: &mut u64) {
-        match truth {
-            Some(true) => self.bits[offset / 64] |= 1 << (offset % 64),
-            Some(false) => {}
-            None => *unknown += 1,
-        }
-    }
-}
-
 /// All event predicates of an engine, by number.
 #[derive(Debug, Default)]
 pub struct Predicates {
     nodes: Vec<Node>,
     numbers: HashMap<Node, u32, FixedState>,
     free: Numbers,
+    /// Another one with every new predicate: a number may mean another one than before.
+    pub(crate) version: u64,
     /// Evaluations so far.
     pub evaluations: u64,
     /// How many of them were unknown.
@@ -101,7 +64,14 @@ impl Predicates {
         let number = self.free.take(self.nodes.len());
         put(&mut self.nodes, number, node.clone());
         self.numbers.insert(node, number);
+        self.version += 1;
         number
+    }
+
+    /// What a predicate says.
+    #[must_use]
+    pub fn node(&self, number: u32) -> &Node {
+        &self.nodes[number as usize]
     }
 
     /// How many are known.
@@ -120,59 +90,60 @@ impl Predicates {
         freed
     }
 
-    /// Evaluates a predicate for the rows of a chunk that it was not evaluated for yet.
+    /// Evaluates a predicate for the rows of a chunk that it was not evaluated for yet; there is room for its truths.
     pub fn evaluate(
         &mut self,
         predicate: u32,
         chunk: &Chunk,
-        truths: &mut Truths,
+        truths: &mut TruthTable,
         fields: &Fields,
         scanners: &[Scanner],
     ) {
         let node = &self.nodes[predicate as usize];
-        truths.bits.resize(chunk.len().div_ceil(64), 0);
+        let (filled, bits) = (truths.filled(predicate), truths.bits(predicate));
         let mut unknown = 0;
         let done = match (&chunk.payload, plain_comparison(node)) {
             (Payload::Arrow(rows), Some((path, comparison, constant))) => {
-                compare_column(rows, path, comparison, constant, truths, &mut unknown)
+                compare_column(rows, path, comparison, constant, bits, &mut unknown)
             }
             (Payload::Scanned(rows), Some((path, comparison, constant))) => {
                 let column = fields.find(path).and_then(|field| rows.column(field));
                 column.is_some_and(|column| {
-                    compare_scalars(
-                        rows,
-                        column,
-                        path,
-                        comparison,
-                        constant,
-                        truths,
-                        chunk.len(),
-                        &mut unknown,
-                    );
+                    let compared = (path, comparison, constant);
+                    compare_scalars(rows, column, compared, filled..chunk.len(), bits, &mut unknown);
                     true
                 })
             }
             _ => false,
         };
         if !done {
-            for offset in truths.filled..chunk.len() {
+            for (offset, place) in chunk.arrived_after(filled) {
                 let row = RowView {
                     chunk,
                     offset,
                     fields,
                     scanners,
                 };
-                truths.set(offset, node.evaluate(Some(&row), &[]).as_truth(), &mut unknown);
+                set(bits, place, node.evaluate(Some(&row), &[]).as_truth(), &mut unknown);
             }
         }
-        self.evaluations += (chunk.len() - truths.filled) as u64;
+        self.evaluations += (chunk.len() - filled) as u64;
         self.unknown += unknown;
-        truths.filled = chunk.len();
+        truths.note_filled(predicate, chunk.len());
+    }
+}
+
+/// Notes the truth of a row that was evaluated last.
+fn set(bits: &mut [u64], offset: usize, truth: Option<bool>, unknown: &mut u64) {
+    match truth {
+        Some(true) => bits[offset / WORD_ROWS] |= 1 << (offset % WORD_ROWS),
+        Some(false) => {}
+        None => *unknown += 1,
     }
 }
 
 /// `field comparison constant`, from either side.
-fn plain_comparison(node: &Node) -> Option<(&FieldPath, Comparison, &Value)> {
+pub(crate) fn plain_comparison(node: &Node) -> Option<(&FieldPath, Comparison, &Value)> {
     let Node::Comparison(comparison, left, right) = node else {
         return None;
     };
@@ -189,10 +160,9 @@ fn compare_column(
     path: &FieldPath,
     comparison: Comparison,
     constant: &Value,
-    truths: &mut Truths,
+    bits: &mut [u64],
     unknown: &mut u64,
 ) -> bool {
-    let bits = &mut truths.bits;
     match (rows.column(path), constant) {
         (Column::Missing, _) => *unknown += rows.len() as u64,
         (Column::Floats(column, nulls), Value::Float(number)) => {
@@ -221,32 +191,22 @@ fn compare_column(
     true
 }
 
-/// The same over scanned values, from the first that is not evaluated yet.
-#[allow(clippy::too_many_arguments)] // what is compared with what, and where it goes
+/// The same over scanned values, for some rows up to the last.
 fn compare_scalars(
     rows: &ScannedRows,
     column: &ScannedColumn,
-    path: &FieldPath,
-    comparison: Comparison,
-    constant: &Value,
-    truths: &mut Truths,
-    end: usize,
+    (path, comparison, constant): (&FieldPath, Comparison, &Value),
+    compared: Range<usize>,
+    bits: &mut [u64],
     unknown: &mut u64,
 ) {
-    let from = truths.filled / WORD_ROWS;
-    let bits = &mut truths.bits[from..];
-    let compared = column.compare(
-        path.declared,
-        comparison,
-        constant,
-        from * WORD_ROWS..truths.filled,
-        bits,
-    );
-    if let Some(more) = compared {
+    let from = compared.start / WORD_ROWS;
+    let known = from * WORD_ROWS..compared.start;
+    if let Some(more) = column.compare(path.declared, comparison, constant, known, &mut bits[from..]) {
         *unknown += more;
         return;
     }
-    for offset in truths.filled..end {
+    for offset in compared {
         let truth = match (column.get(offset), constant) {
             (Scalar::Text(span), Value::Str(text)) if matches!(path.declared, 0 | 4) => {
                 Some(comparison.accepts(rows.text(span).as_bytes().cmp(text.as_bytes())))
@@ -256,7 +216,7 @@ fn compare_scalars(
             (Scalar::Bool(truth), _) => comparison.apply(&path.conform(Value::Bool(truth)), constant),
             (Scalar::Missing | Scalar::List(_) | Scalar::Text(_), _) => None,
         };
-        truths.set(offset, truth, unknown);
+        set(bits, offset, truth, unknown);
     }
 }
 

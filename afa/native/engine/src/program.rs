@@ -12,6 +12,7 @@ use crate::expression::{FieldPath, Node};
 use crate::forgetting::{Numbers, put};
 use crate::pattern::{Body, Frame, Register, Window};
 use crate::predicate::{Columns, Predicates};
+use crate::predicate_index::PredicateIndex;
 use crate::rows::Rows;
 use crate::shapes::Shapes;
 use crate::value::Value;
@@ -378,8 +379,10 @@ impl Program {
         let mut ts = from;
         loop {
             let alive = &self.alive[self.epochs.alive_at(ts) as usize];
-            for predicate in rows.chunk(chunk).missing_truths(&alive.predicates) {
-                rows.ready_truths(chunk, predicate, &mut shared.predicates);
+            let missing = rows.chunk(chunk).missing_truths(&alive.predicates);
+            if !missing.is_empty() {
+                let index = PredicateIndex::new(missing, &shared.predicates);
+                rows.ready_truths(chunk, &index, &mut shared.predicates);
             }
             let last = self.epochs.last_instant(ts);
             if last >= to {
@@ -402,7 +405,7 @@ impl Program {
         if let ClassTable::Dense(table) = &alive.classes {
             let mut index = 0;
             for (bit, predicate) in alive.predicates.iter().enumerate() {
-                index |= usize::from(chunk.truths(*predicate).get(offset)) << bit;
+                index |= usize::from(chunk.is_true(*predicate, offset)) << bit;
             }
             let known = table[index];
             if known > 0 {
@@ -417,7 +420,7 @@ impl Program {
         let alive = &self.alive[number as usize];
         let mut truths = vec![0_u64; alive.predicates.len().div_ceil(64).max(1)];
         for (bit, predicate) in alive.predicates.iter().enumerate() {
-            truths[bit / 64] |= u64::from(chunk.truths(*predicate).get(offset)) << (bit % 64);
+            truths[bit / 64] |= u64::from(chunk.is_true(*predicate, offset)) << (bit % 64);
         }
         if let ClassTable::Sparse(known) = &alive.classes
             && let Some(class) = known.get(&truths)

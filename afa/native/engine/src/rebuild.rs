@@ -35,7 +35,7 @@ impl Engine {
     pub fn restore(&mut self, name: &str, bytes: &[u8]) -> Result<(), RestoreFault> {
         let restored = Restored::read(open(bytes)?, name, &self.programs)?;
         self.check_data(&restored.events)?;
-        if !self.numbers.contains_key(name) && self.numbers.len() >= self.limits.max_keys {
+        if self.numbers.find(name).is_none() && self.numbers.len() >= self.limits.max_keys {
             return Err(RestoreFault::TooManyKeys(self.limits.max_keys));
         }
         let told = self.table.rows.len();
@@ -63,12 +63,13 @@ impl Engine {
         let Some(number) = self.numbers.remove(name) else {
             return;
         };
+        let number = number as usize;
         let key = self.take_key(number);
         for page in key.spine.pages.iter() {
             page.release(&mut self.rows);
         }
         self.live_partial_matches -= live(&key);
-        let domain = &mut self.domains[key.domain];
+        let domain = &mut self.domains[key.domain()];
         domain.queue.retain(|queued| *queued != number);
         for held in &mut domain.held {
             held.retain(|_, held| *held.key != *name);
@@ -111,11 +112,13 @@ impl Engine {
         for cover in restored.covers {
             self.rebuild_cover(&mut key, cover);
         }
-        key.tombs.extend(restored.tombs);
+        if !restored.tombs.is_empty() {
+            key.rare_mut().tombs.extend(restored.tombs);
+        }
         key.degraded = restored.degraded;
         self.counters.degraded_keys += u64::from(key.degraded);
         if !rows.is_empty() {
-            let mut matcher = self.matcher(key.domain);
+            let mut matcher = self.matcher(key.domain());
             matcher.append(&mut key, Stretch::Listed(&rows), None);
         }
         if self.any_gap_free() {
@@ -124,7 +127,7 @@ impl Engine {
                 relinks: true,
                 ..Plan::default()
             };
-            self.matcher(key.domain).apply(&mut key, &plan);
+            self.matcher(key.domain()).apply(&mut key, &plan);
         }
         self.newest = self.newest.max(key.spine.last_ts());
         let was_degraded = key.degraded;
@@ -156,7 +159,7 @@ impl Engine {
             list.push(word(row, program.code(set)));
         }
         let Some(lane) = self.lanes.iter().position(|pattern| *pattern == cover.pattern) else {
-            key.carried.push((cover.pattern, list));
+            key.rare_mut().carried.push((cover.pattern, list));
             return;
         };
         key.lanes[lane] = Lane::of(list);

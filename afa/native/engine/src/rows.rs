@@ -7,10 +7,12 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use crate::chunk::{CHUNK_BITS, CHUNK_ROWS, Chunk, Payload, RowView};
+use crate::chunk::{CHUNK_BITS, CHUNK_ROWS, Chunk, Payload};
 use crate::event::{IdRef, canonical_bytes};
 use crate::expression::FieldPath;
 use crate::predicate::{Fields, Predicates};
+use crate::predicate_index::PredicateIndex;
+use crate::row_view::RowView;
 use crate::scan::{Head, Scanner, Span};
 
 /// The most chunks at once: what 32 bits leave for them.
@@ -322,13 +324,13 @@ impl Rows {
         }
     }
 
-    /// Sees to it that a predicate is evaluated for all rows of a chunk.
+    /// Sees to it that predicates are evaluated for all rows of a chunk.
     ///
     /// # Panics
     /// If the chunk is not there.
-    pub fn ready_truths(&mut self, chunk: usize, predicate: u32, predicates: &mut Predicates) {
+    pub fn ready_truths(&mut self, chunk: usize, index: &PredicateIndex, predicates: &mut Predicates) {
         let chunk = self.chunks[chunk].as_mut().expect("a chunk in use");
-        chunk.ready_truths(predicate, predicates, &self.fields, &self.scanners);
+        chunk.ready_truths(index, predicates, &self.fields, &self.scanners);
     }
 
     /// From now on reads these fields too, of stored records as well.

@@ -1,14 +1,14 @@
 //! A stretch of events of one chunk, between records that are no inserts: classified together, then taken one by one or
 //! all at once.
 
+use crate::batch::Waiting;
+use crate::classifying::classify_rows;
 use crate::domain::{Origin, is_released};
 use crate::engine::Engine;
-use crate::epochs::ClassTable;
 use crate::expression::EventView;
 use crate::kernel::{WORD_ROWS, vectorized};
-use crate::predicate::Truths;
 use crate::program::{Program, UNRELEASED, UNSEEN};
-use crate::rows::{Rows, Stretch, row_number};
+use crate::rows::{Stretch, row_number};
 use crate::value::Value;
 
 /// No key: the row is not to be taken.
@@ -53,9 +53,9 @@ pub(crate) struct Segment {
     /// taken.
     pub(crate) span: Option<(i64, i64)>,
     /// The rows of a run with gaps.
-    gapped: Vec<u32>,
-    /// Rows that wait for the end of the batch, with their keys.
-    pub(crate) pending: Vec<(u32, u32)>,
+    pub(crate) gapped: Vec<u32>,
+    /// Rows that wait for the end of the batch.
+    pub(crate) waiting: Waiting,
 }
 
 impl Segment {
@@ -74,7 +74,7 @@ impl Segment {
 
     /// Finds the end of the run that begins at a place: rows of one key in order, over rows that are not to be taken. If
     /// there are such, its rows are put into `gapped`.
-    fn find_run(&self, place: usize, times: &[i64], gapped: &mut Vec<u32>) -> usize {
+    pub(crate) fn find_run(&self, place: usize, times: &[i64], gapped: &mut Vec<u32>) -> usize {
         let key = self.keys[place];
         let (mut begin, mut end) = (place, place + 1);
         loop {
@@ -111,41 +111,38 @@ impl Engine {
             .span
             .unwrap_or_else(|| self.classify(segment.chunk, segment.first, &segment.keys));
         self.counters.events += count_taken(&segment.keys);
-        let mut place = 0;
-        if net == Net::Batch && self.all_in_time(segment, oldest) {
-            let first = row_number(segment.chunk, segment.first);
-            segment.pending.extend(segment.keys.iter().copied().zip(first..));
-            place = segment.keys.len();
-        }
-        let mut touched = 0;
-        while place < segment.keys.len() {
-            if place >= touched {
-                touched = place + TOUCHED_ROWS;
-                self.touch_keys(&segment.keys[place..segment.keys.len().min(touched)]);
+        if net == Net::Batch {
+            if !self.all_in_time(segment, oldest) {
+                self.leave_out_late(segment, fed);
             }
-            place = match net {
-                Net::Record => self.take_run(segment, place, fed),
-                Net::Batch => self.let_wait(segment, place, fed),
-            };
+            segment.waiting.add(segment.chunk, segment.first, &segment.keys);
+            return segment.clear();
+        }
+        let mut place = 0;
+        let mut plain = self.plain_rows(segment);
+        while place < segment.keys.len() {
+            // Of a run only the last row is alone.
+            let is_alone = segment.keys.get(place + 1) != Some(&segment.keys[place]);
+            if let Some(plain) = plain.as_mut().filter(|_| is_alone) {
+                place = self.take_plain(plain, segment, place);
+                if place == segment.keys.len() {
+                    break;
+                }
+            }
+            place = self.take_run(segment, place, fed);
         }
         segment.clear();
     }
 
-    /// Looks at the keys of the next rows, all at once: what is not in a cache comes while the others are waited for.
-    fn touch_keys(&self, keys: &[u32]) {
-        if keys.windows(2).all(|pair| pair[0] == pair[1]) {
-            return;
-        }
-        let known = |number: &u32| self.keys.get(*number as usize).and_then(Option::as_ref);
-        let seen = keys.iter().filter_map(known).fold(0, |seen, key| seen ^ key.touch());
-        std::hint::black_box(seen);
-    }
-
-    /// Takes one row, or a run of rows of one key in order; the answer is the place after them.
+    /// Takes one row, or several of one key; the answer is the place after them.
     fn take_run(&mut self, segment: &mut Segment, place: usize, fed: &mut Fed) -> usize {
         let key = segment.keys[place];
         if key == NO_KEY {
             return place + 1;
+        }
+        let end = self.take_mixed(segment, place);
+        if end > place {
+            return end;
         }
         let origin = segment.origin(place);
         let topic = &self.domains[origin.domain].topics[origin.topic];
@@ -153,7 +150,7 @@ impl Engine {
         let ts = times[place];
         let (number, state) = (key as usize, self.keys[key as usize].as_ref());
         let in_order = state.is_some_and(|key| {
-            key.tombs.is_empty() && key.domain == origin.domain && key.spine.last_ts().is_none_or(|last| last < ts)
+            !key.has_tombs() && key.domain() == origin.domain && key.spine.last_ts().is_none_or(|last| last < ts)
         });
         let in_time = topic.punctuation.is_none_or(|bound| ts >= bound) && topic.predicated.is_empty();
         if !in_order || !in_time || self.must_look_closer {
@@ -184,21 +181,20 @@ impl Engine {
         end
     }
 
-    /// Whether nothing needs a closer look: rows of one origin, none late, each with a key, seen by all.
+    /// Whether nothing needs a closer look: rows of one origin, none late, seen by all.
     fn all_in_time(&self, segment: &Segment, oldest: i64) -> bool {
         let topic = &self.domains[segment.origin.domain].topics[segment.origin.topic];
         let in_time = topic.punctuation.is_none_or(|bound| oldest >= bound) && topic.predicated.is_empty();
-        in_time && segment.origins.is_empty() && !self.has_key_fields && !segment.keys.contains(&NO_KEY)
+        in_time && segment.origins.is_empty() && !self.has_key_fields
     }
 
-    fn let_wait(&mut self, segment: &mut Segment, place: usize, fed: &mut Fed) -> usize {
-        let key = segment.keys[place];
-        if key != NO_KEY && self.is_in_time(segment, place, fed) {
-            segment
-                .pending
-                .push((key, row_number(segment.chunk, segment.first + place)));
+    /// Rows that come too late are not to be taken.
+    fn leave_out_late(&mut self, segment: &mut Segment, fed: &mut Fed) {
+        for place in 0..segment.keys.len() {
+            if segment.keys[place] != NO_KEY && !self.is_in_time(segment, place, fed) {
+                segment.keys[place] = NO_KEY;
+            }
         }
-        place + 1
     }
 
     /// Whether a row comes in time; one that does not is noted, and one that does is counted.
@@ -256,14 +252,13 @@ impl Engine {
         let end = begin + keys.len();
         let times = &self.rows.chunk(chunk).times()[begin..end];
         let (oldest, newest) = span(times);
-        self.prepare_linear(chunk, oldest, newest);
+        self.prepare(chunk, oldest, newest);
         for lane in 0..self.lanes.len() {
             let pattern = self.lanes[lane];
-            self.programs[pattern].prepare(&mut self.rows, chunk, &mut self.shared, oldest, newest);
             let mut classes = std::mem::take(self.rows.chunk_mut(chunk).classes_mut(pattern));
-            classes.resize(end, UNSEEN);
+            classes.resize(begin, UNSEEN);
             let program = &mut self.programs[pattern];
-            classify_rows(program, &self.rows, chunk, begin, &mut classes[begin..], oldest, newest);
+            classify_rows(program, &self.rows, chunk, end, &mut classes, oldest, newest);
             if program.key_field.is_some() || program.speculation.is_some() {
                 self.hide(chunk, begin, keys, pattern, &mut classes);
             }
@@ -285,7 +280,7 @@ impl Engine {
                 classes[offset] = UNSEEN;
             } else if !is_released(
                 program.speculation,
-                self.domains[key.domain].effective,
+                self.domains[key.domain()].effective,
                 chunk.times()[offset],
             ) {
                 classes[offset] = UNRELEASED;
@@ -293,9 +288,6 @@ impl Engine {
         }
     }
 }
-
-/// So many rows are looked ahead for their keys.
-const TOUCHED_ROWS: usize = 16;
 
 /// Of a run so many rows are looked at one by one first: a block is too much for a short one.
 const FIRST_ROWS: usize = 16;
@@ -348,7 +340,7 @@ fn count_blocks(keys: &[u32], times: &[i64]) -> usize {
 fn count_taken(keys: &[u32]) -> u64 {
     vectorized(
         #[inline(always)]
-        || keys.iter().map(|key| u64::from(*key != NO_KEY)).sum(),
+        || u64::from(keys.iter().map(|key| u32::from(*key != NO_KEY)).sum::<u32>()),
     )
 }
 
@@ -362,76 +354,6 @@ fn span(times: &[i64]) -> (i64, i64) {
         },
     )
 }
-
-/// Finds the classes of rows; the truths that decide are known.
-fn classify_rows(
-    program: &mut Program,
-    rows: &Rows,
-    chunk: usize,
-    begin: usize,
-    classes: &mut [u32],
-    oldest: i64,
-    newest: i64,
-) {
-    let chunk = rows.chunk(chunk);
-    if program.alive_until(oldest) < newest {
-        for (place, class) in classes.iter_mut().enumerate() {
-            *class = program.class_of(chunk, begin + place);
-        }
-        return;
-    }
-    let number = program.alive_at(oldest);
-    let alive = program.alive(number);
-    let mut unknown = true;
-    if let ClassTable::Dense(table) = &alive.classes
-        && alive.predicates.len() <= MOST_BYTEWISE
-    {
-        let truths: Vec<&Truths> = alive
-            .predicates
-            .iter()
-            .map(|predicate| chunk.truths(*predicate))
-            .collect();
-        let mut by_truths = [0; 1 << MOST_BYTEWISE];
-        by_truths[..table.len()].copy_from_slice(table);
-        unknown = vectorized(
-            #[inline(always)]
-            || classify_bytewise(&truths, begin, &by_truths, classes),
-        );
-    }
-    if unknown {
-        for (place, class) in classes.iter_mut().enumerate() {
-            *class = program.class_in(number, chunk, begin + place);
-        }
-    }
-}
-
-/// Finds the class of each row by its truths; true if one is not known.
-#[inline(always)]
-#[allow(clippy::inline_always)] // into the code for the machine's vectors
-#[allow(clippy::cast_possible_truncation)] // half a word at a time
-fn classify_bytewise(truths: &[&Truths], begin: usize, table: &[u32; 1 << MOST_BYTEWISE], classes: &mut [u32]) -> bool {
-    let mut least = u32::MAX;
-    for (block, classes) in classes.chunks_mut(WORD_ROWS).enumerate() {
-        let mut indices = [0_u32; WORD_ROWS];
-        for (bit, truths) in truths.iter().enumerate() {
-            let word = truths.word(begin + block * WORD_ROWS);
-            let (low, high) = indices.split_at_mut(WORD_ROWS / 2);
-            for (row, (low, high)) in low.iter_mut().zip(high).enumerate() {
-                *low |= ((word as u32) >> row & 1) << bit;
-                *high |= (((word >> 32) as u32) >> row & 1) << bit;
-            }
-        }
-        for (class, index) in classes.iter_mut().zip(indices) {
-            let known = table[index as usize % table.len()];
-            least = least.min(known);
-            *class = known.wrapping_sub(1);
-        }
-    }
-    least == 0
-}
-
-/// With more predicates the truths of a row do not fit into a byte.
-const MOST_BYTEWISE: usize = 8;
 
 /// Whether the key field of a pattern is the event's key; an integer is compared as its digits.
 fn is_own(program: &Program, event: &dyn EventView, key: &str) -> bool {

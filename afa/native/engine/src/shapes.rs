@@ -4,9 +4,10 @@
 //! list is remembered too, as one *move*: which words go, whether one begins, which shape the list has then. A step is
 //! one look-up, however many start events the list has; only their rows are carried along.
 
-use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::FixedState;
+use hashbrown::HashTable;
 
 use crate::configuration::{Code, DEAD, FINAL, SLOW, UNKNOWN, Word, code_of, unmarked};
 use crate::expression::EventView;
@@ -28,7 +29,7 @@ pub(crate) struct Move {
     pub(crate) next: u32,
     /// A bit per word that stays.
     pub(crate) kept: u16,
-    /// How many words before the first that stays.
+    /// How many words before the first that stays; none if words go from between others, which is done first.
     pub(crate) front: u8,
     /// How many words stay (lower half), and what is true of the move.
     marks: u8,
@@ -52,6 +53,28 @@ impl Move {
         front: 1,
         ..Self::UNKNOWN
     };
+
+    /// One that leads to a list of this length.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // at most MOST_WORDS
+    pub(crate) fn standing(length: usize) -> Self {
+        Self {
+            marks: length as u8 & Self::COUNT,
+            ..Self::UNKNOWN
+        }
+    }
+
+    /// Whether there is more to it than that words go at either end, and one begins.
+    #[inline]
+    pub(crate) fn is_special(self) -> bool {
+        self.marks & (Self::STUCK | Self::SCATTERED | Self::FINAL) != 0
+    }
+
+    /// How long the list is then.
+    #[inline]
+    pub(crate) fn length(self) -> usize {
+        self.count() + usize::from(self.begins())
+    }
 
     #[inline]
     pub(crate) fn is_stuck(self) -> bool {
@@ -96,45 +119,87 @@ impl Move {
     fn of(next: u32, kept: u16, begins: bool, is_final: bool) -> Self {
         let front = kept.trailing_zeros().min(15);
         let together = kept >> front;
+        let is_scattered = together & (together + 1) != 0;
         let mark = |truth: bool, mark: u8| if truth { mark } else { 0 };
         #[allow(clippy::cast_possible_truncation)] // at most MOST_WORDS
         Self {
             next,
             kept,
-            front: if kept == 0 { 0 } else { front as u8 },
+            front: if kept == 0 || is_scattered { 0 } else { front as u8 },
             marks: kept.count_ones() as u8
                 | mark(begins, Self::BEGINS)
                 | mark(is_final, Self::FINAL)
-                | mark(together & (together + 1) != 0, Self::SCATTERED),
+                | mark(is_scattered, Self::SCATTERED),
         }
+    }
+}
+
+/// Which word of a shape has a final state, and in which configuration, if that is only one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ending {
+    place: u32,
+    configuration: u32,
+}
+
+impl Ending {
+    const SEVERAL: Self = Self {
+        place: u32::MAX,
+        configuration: 0,
+    };
+
+    /// The word's place and the configuration, if there is only one of each.
+    #[inline]
+    pub(crate) fn only(self) -> Option<(usize, u32)> {
+        let place = self.place as usize;
+        (place < MOST_WORDS).then_some((place, self.configuration))
     }
 }
 
 /// The moves of all shapes.
 #[derive(Clone, Copy)]
 pub(crate) struct Moves<'a> {
-    moves: &'a [Move],
+    all: &'a [Move],
     class_bits: u32,
+    /// There is room for so many.
+    classes: u32,
 }
 
-impl Moves<'_> {
+impl<'a> Moves<'a> {
     /// The move of a class from a shape.
     #[inline]
     pub(crate) fn find(self, shape: u32, class: u32) -> Move {
-        if class >> self.class_bits != 0 {
-            return Move::UNKNOWN;
+        self.get(shape, class).copied().unwrap_or(Move::UNKNOWN)
+    }
+
+    /// The same; none if there is no room for it.
+    #[inline]
+    pub(crate) fn get(self, shape: u32, class: u32) -> Option<&'a Move> {
+        if class >= self.classes {
+            return None;
         }
         let at = (shape as usize) << self.class_bits | class as usize;
-        self.moves.get(at).copied().unwrap_or(Move::UNKNOWN)
+        self.all.get(at)
     }
+}
+
+fn hash_of(codes: &[Code; MOST_WORDS]) -> u64 {
+    let mut hasher = FixedState::default().build_hasher();
+    // Two at a time, and not more than there are.
+    for pair in codes.as_chunks::<2>().0.iter().take_while(|pair| pair[0] != DEAD) {
+        hasher.write_u64(u64::from(pair[0]) << 32 | u64::from(pair[1]));
+    }
+    hasher.finish()
 }
 
 /// The shapes that a pattern's lists have had.
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
-    numbers: HashMap<[Code; MOST_WORDS], u32, FixedState>,
+    /// Numbers from 0 on, by the codes.
+    numbers: HashTable<u32>,
     /// The codes of each; what is `DEAD` lies behind the end.
     codes: Vec<[Code; MOST_WORDS]>,
+    /// What of each is final, if a move leads there.
+    endings: Vec<Ending>,
     /// By shape and class.
     moves: Vec<Move>,
     /// There is room for as many classes as this power of two.
@@ -158,8 +223,9 @@ impl Shapes {
     #[inline]
     pub(crate) fn moves(&self) -> Moves<'_> {
         Moves {
-            moves: &self.moves,
+            all: &self.moves,
             class_bits: self.class_bits,
+            classes: 1 << self.class_bits,
         }
     }
 
@@ -173,6 +239,12 @@ impl Shapes {
     #[inline]
     pub(crate) fn codes(&self, shape: u32) -> &[Code; MOST_WORDS] {
         &self.codes[(shape - self.first) as usize]
+    }
+
+    /// What of a shape is final; a move must lead there.
+    #[inline]
+    pub(crate) fn ending(&self, shape: u32) -> Ending {
+        self.endings[(shape - self.first) as usize]
     }
 
     /// Whether a number still stands for a shape.
@@ -209,23 +281,39 @@ impl Shapes {
         self.first = self.first.saturating_add(number_of(self.codes.len()));
         self.numbers.clear();
         self.codes.clear();
+        self.endings.clear();
         self.moves = Vec::new();
         (self.class_bits, self.uses) = (0, 0);
     }
 
+    /// Whether a move of this class can be remembered without any shape being forgotten.
+    pub(crate) fn has_room(&self, class: u32) -> bool {
+        class >> self.class_bits == 0 && !self.is_full()
+    }
+
+    /// Whether there is no room for another shape.
+    fn is_full(&self) -> bool {
+        (self.codes.len() + 1) << self.class_bits > MOST_MOVES
+    }
+
     fn number(&mut self, codes: [Code; MOST_WORDS]) -> u32 {
-        if let Some(number) = self.numbers.get(&codes) {
-            return *number;
+        let hash = hash_of(&codes);
+        let is_it = |number: &u32| self.codes[*number as usize] == codes;
+        if let Some(number) = self.numbers.find(hash, is_it) {
+            return self.first.saturating_add(*number);
         }
-        if (self.codes.len() + 1) << self.class_bits > MOST_MOVES {
+        if self.is_full() {
             self.are_worthless = self.uses < WORTHY_USES * self.codes.len();
             self.begin_anew();
         }
-        let number = self.first.saturating_add(number_of(self.codes.len()));
-        self.are_worthless |= number >= NO_SHAPE - 1;
+        let place = number_of(self.codes.len());
         self.codes.push(codes);
-        self.numbers.insert(codes, number);
+        self.endings.push(Ending::SEVERAL);
         self.moves.resize(self.codes.len() << self.class_bits, Move::UNKNOWN);
+        let hash_again = |number: &u32| hash_of(&self.codes[*number as usize]);
+        self.numbers.insert_unique(hash, place, hash_again);
+        let number = self.first.saturating_add(place);
+        self.are_worthless |= number >= NO_SHAPE - 1;
         number
     }
 
@@ -299,8 +387,27 @@ impl Program {
         }
         let is_final = next.iter().any(|code| code & FINAL != 0);
         let next = std::array::from_fn(|place| next[place]);
-        let next = self.shapes.number(next);
-        Move::of(next - self.shapes.first, kept, started != DEAD, is_final)
+        let ending = if is_final {
+            self.ending_of(&next)
+        } else {
+            Ending::SEVERAL
+        };
+        let next = self.shapes.number(next) - self.shapes.first;
+        self.shapes.endings[next as usize] = ending;
+        Move::of(next, kept, started != DEAD, is_final)
+    }
+
+    /// What is final of these codes.
+    fn ending_of(&self, codes: &[Code; MOST_WORDS]) -> Ending {
+        let marked = (0..).zip(codes).filter(|(_, code)| **code & FINAL != 0);
+        let mut endings = marked.flat_map(|(place, code)| {
+            let members = self.final_members(*code);
+            members.map(move |configuration| Ending { place, configuration })
+        });
+        match (endings.next(), endings.next()) {
+            (Some(only), None) => only,
+            _ => Ending::SEVERAL,
+        }
     }
 }
 

@@ -43,7 +43,7 @@ impl Engine {
     }
 
     fn body_of(&mut self, name: &str) -> Option<Vec<u8>> {
-        let number = *self.numbers.get(name)?;
+        let number = self.numbers.find(name)? as usize;
         let key = self.take_key(number);
         let body = self.write_key(&key);
         self.keys[number] = Some(key);
@@ -51,16 +51,16 @@ impl Engine {
     }
 
     fn write_key(&mut self, key: &Key) -> Option<Vec<u8>> {
-        let bound = self.domains[key.domain].effective.unwrap_or(i64::MIN);
+        let bound = self.domains[key.domain()].effective.unwrap_or(i64::MIN);
         let first = key.spine.search(&self.rows, bound);
-        let tombs = key.tombs.iter().filter(|((ts, _), _)| *ts >= bound);
+        let tombs = key.rare().tombs.iter().filter(|((ts, _), _)| *ts >= bound);
         let covers = self.covers(key, first, bound);
         if first.is_none() && covers.is_empty() && tombs.clone().next().is_none() {
             return None;
         }
         let mut writer = Writer::default();
         writer.text(&key.name);
-        self.write_punctuations(&mut writer, key.domain);
+        self.write_punctuations(&mut writer, key.domain());
         writer.truth(key.degraded);
         writer.length(covers.len());
         for cover in &covers {
@@ -96,7 +96,7 @@ impl Engine {
     /// What patterns keep of the events before a place, in order of their names; patterns that keep nothing are left
     /// out.
     fn covers(&mut self, key: &Key, first: Option<Place>, bound: i64) -> Vec<Covered> {
-        let mut matcher = self.matcher(key.domain);
+        let mut matcher = self.matcher(key.domain());
         let mut covers = Vec::new();
         for pattern in 0..matcher.programs.len() {
             let lane = matcher.lanes.iter().position(|known| *known == pattern);
@@ -147,11 +147,12 @@ impl Matcher<'_> {
     /// AFA+O: the sequence numbers of retracted and unseen events before a place.
     fn hidden_before(&self, key: &Key, lane: usize, place: Option<Place>, bound: i64) -> BTreeSet<i64> {
         let mut hidden = key
+            .rare()
             .covers
             .get(lane)
             .map(|cover| cover.hidden_seqs.clone())
             .unwrap_or_default();
-        for (_, tomb) in key.tombs.iter().filter(|((ts, _), _)| *ts < bound) {
+        for (_, tomb) in key.rare().tombs.iter().filter(|((ts, _), _)| *ts < bound) {
             hidden.extend(&tomb.seqs);
         }
         let mut before = Vec::new();

@@ -22,10 +22,28 @@ pub struct Place {
 }
 
 /// Pages in order. The last one, which most keys have alone, lies here itself.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Pages {
-    last: Option<Page>,
-    older: VecDeque<Page>,
+    /// The last one, if there is any.
+    last: Page,
+    older: Option<Box<Older>>,
+}
+
+/// The pages before the last one, and what only matters if there are such.
+#[derive(Debug, Default)]
+struct Older {
+    pages: VecDeque<Page>,
+    /// With this many pages in all their key is measured again.
+    next_measure: usize,
+}
+
+impl Default for Pages {
+    fn default() -> Self {
+        Self {
+            last: Page::none(),
+            older: None,
+        }
+    }
 }
 
 impl Pages {
@@ -33,7 +51,12 @@ impl Pages {
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
-        self.older.len() + usize::from(self.last.is_some())
+        self.count_older() + usize::from(!self.is_empty())
+    }
+
+    #[inline]
+    fn count_older(&self) -> usize {
+        self.older.as_ref().map_or(0, |older| older.pages.len())
     }
 
     /// Whether there is none.
@@ -43,52 +66,115 @@ impl Pages {
         self.last.is_none()
     }
 
+    /// Whether there is one at most.
+    #[must_use]
+    #[inline]
+    pub fn is_alone(&self) -> bool {
+        self.count_older() == 0
+    }
+
+    /// Begins anew with one row: all entries lay before the punctuation, on one page at most, and were released. The
+    /// lists that enter the page have to be brought in.
+    #[inline]
+    pub fn begin_anew(&mut self, row: u32, ts: i64) -> &mut Page {
+        debug_assert!(self.is_alone());
+        self.last.begin_anew(row, ts);
+        &mut self.last
+    }
+
+    /// Reads a little of the last one.
+    #[inline]
+    pub(crate) fn touch(&self) -> usize {
+        usize::from(self.last.entering.spilled())
+    }
+
+    /// With how many pages their key is measured again.
+    #[must_use]
+    pub fn next_measure(&self) -> usize {
+        self.older.as_ref().map_or(0, |older| older.next_measure)
+    }
+
+    /// Whether there are so many that it is time.
+    #[must_use]
+    pub fn is_to_be_measured(&self) -> bool {
+        self.len() >= self.next_measure().max(2)
+    }
+
+    /// Says so, where there are several.
+    pub fn measure_at(&mut self, next_measure: usize) {
+        if let Some(older) = &mut self.older {
+            older.next_measure = next_measure;
+        }
+    }
+
     /// The last one.
     #[must_use]
     #[inline]
     pub fn back(&self) -> Option<&Page> {
-        self.last.as_ref()
+        (!self.last.is_none()).then_some(&self.last)
     }
 
     /// The same, to be changed.
     #[inline]
     pub fn back_mut(&mut self) -> Option<&mut Page> {
-        self.last.as_mut()
+        (!self.last.is_none()).then_some(&mut self.last)
     }
 
     /// The one of this number.
     #[must_use]
     #[inline]
     pub fn get(&self, page: usize) -> Option<&Page> {
-        if page == self.older.len() {
-            return self.last.as_ref();
+        if page == self.count_older() {
+            return self.back();
         }
-        self.older.get(page)
+        self.older.as_ref().and_then(|older| older.pages.get(page))
     }
 
     /// The same, to be changed.
     #[inline]
     pub fn get_mut(&mut self, page: usize) -> Option<&mut Page> {
-        if page == self.older.len() {
-            return self.last.as_mut();
+        if page == self.count_older() {
+            return self.back_mut();
         }
-        self.older.get_mut(page)
+        self.older.as_mut().and_then(|older| older.pages.get_mut(page))
     }
 
     /// All of them, in order.
     #[must_use]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Page> {
-        self.older.iter().chain(&self.last)
+        let older = self.older.iter().flat_map(|older| &older.pages);
+        older.chain(self.back())
     }
 
-    /// Adds one at the end.
-    pub fn push_back(&mut self, page: Page) {
-        self.older.extend(self.last.replace(page));
+    /// How many end before an instant.
+    #[must_use]
+    pub fn count_before(&self, ts: i64) -> usize {
+        let ends_before = |page: &Page| page.last_ts() < ts;
+        let Some(Older { pages: older, .. }) = self.older.as_deref() else {
+            return usize::from(self.back().is_some_and(ends_before));
+        };
+        if older.back().is_none_or(ends_before) {
+            return older.len() + usize::from(self.back().is_some_and(ends_before));
+        }
+        older.partition_point(ends_before)
+    }
+
+    /// Adds one at the end, which is answered.
+    pub fn push_back(&mut self, page: Page) -> &mut Page {
+        let before = std::mem::replace(&mut self.last, page);
+        if !before.is_none() {
+            self.older.get_or_insert_default().pages.push_back(before);
+        }
+        &mut self.last
     }
 
     /// Takes the first one out.
     pub fn pop_front(&mut self) -> Option<Page> {
-        self.older.pop_front().or_else(|| self.last.take())
+        let oldest = self.older.as_mut().and_then(|older| older.pages.pop_front());
+        oldest.or_else(|| {
+            let last = std::mem::replace(&mut self.last, Page::none());
+            (!last.is_none()).then_some(last)
+        })
     }
 
     /// Puts one before another, or at the end.
@@ -96,16 +182,18 @@ impl Pages {
         if at == self.len() {
             self.push_back(page);
         } else {
-            self.older.insert(at, page);
+            self.older.get_or_insert_default().pages.insert(at, page);
         }
     }
 
     /// Takes one out.
     pub fn remove(&mut self, page: usize) {
-        if page == self.older.len() {
-            self.last = self.older.pop_back();
-        } else {
-            self.older.remove(page);
+        let is_last = page == self.count_older();
+        let older = self.older.as_mut().map(|older| &mut older.pages);
+        if is_last {
+            self.last = older.and_then(VecDeque::pop_back).unwrap_or_else(Page::none);
+        } else if let Some(older) = older {
+            older.remove(page);
         }
     }
 }
@@ -170,6 +258,19 @@ impl Spine {
         run.min(if longest_run == 0 { PAGE_ENTRIES } else { longest_run })
     }
 
+    /// Lets the last page take what it may of rows from one on, which have these times, if it is a run that goes on with
+    /// them and has not the most entries yet; the answer is how many.
+    pub(crate) fn extend_last(&mut self, first: u32, times: &[i64], longest_run: usize) -> usize {
+        match self.pages.back_mut() {
+            Some(last) if last.len() < longest_run && last.continues_with(first) => {
+                let count = times.len().min(longest_run - last.len());
+                last.extend_run(first, count, times[count - 1]);
+                count
+            }
+            _ => 0,
+        }
+    }
+
     /// How many entries there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -203,36 +304,9 @@ impl Spine {
     /// The first entry that is not before an instant; none if there is no such entry.
     #[must_use]
     pub fn search(&self, rows: &Rows, ts: i64) -> Option<Place> {
-        let page = self.search_page(|page| page.last_ts() < ts);
+        let page = self.pages.count_before(ts);
         let slot = self.pages.get(page)?.times(rows).partition_point(|other| *other < ts);
         Some(Place { page, slot })
-    }
-
-    /// The first page that does not end before a place.
-    fn search_page(&self, ends_before: impl Fn(&Page) -> bool) -> usize {
-        // Most late events are late by little.
-        let (mut step, mut high) = (1, self.pages.len());
-        while step <= self.pages.len() {
-            if ends_before(&self.pages[self.pages.len() - step]) {
-                break;
-            }
-            high = self.pages.len() - step;
-            step *= 2;
-        }
-        let mut low = if step <= self.pages.len() {
-            self.pages.len() - step + 1
-        } else {
-            0
-        };
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            if ends_before(&self.pages[middle]) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
     }
 
     /// Where a row belongs: before the entry that is answered, at the end if none.

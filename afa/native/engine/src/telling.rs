@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 
-use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, IdSlot, Outcome, PatternFace, Patterns};
+use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, Outcome, PatternFace, Patterns};
 use crate::engine::Engine;
-use crate::event::{Id, IdRef};
-use crate::found::Found;
+use crate::event::Id;
 use crate::key::Key;
 use crate::pattern::Window;
 use crate::program::Program;
-use crate::rows::parts;
+use crate::row_order::RowOrder;
+use crate::teller::Teller;
 use crate::value::Value;
 
 /// What patterns are called.
@@ -31,30 +31,31 @@ pub struct Telling {
     /// By pattern and configuration.
     outcomes: Vec<Vec<KnownOutcome>>,
     /// Older marks of outcomes do not count.
-    mark: u32,
+    pub(crate) mark: u32,
     keys: HashMap<Arc<str>, u32, FixedState>,
     last_key: Option<(Arc<str>, u32)>,
     /// By pattern.
-    manners: Vec<Manner>,
+    pub(crate) manners: Vec<Manner>,
+    order: RowOrder,
 }
 
 /// The place of an outcome in the table, if the mark counts.
 #[derive(Clone, Copy, Debug)]
-struct KnownOutcome {
-    mark: u32,
-    place: u32,
+pub(crate) struct KnownOutcome {
+    pub(crate) mark: u32,
+    pub(crate) place: u32,
 }
 
 /// How matches of a pattern are told. There may be many patterns: small, so that all stay near.
 #[derive(Clone, Copy, Debug)]
-struct Manner {
+pub(crate) struct Manner {
     /// They live so long; negative: they have no window in time.
-    length: i64,
+    pub(crate) length: i64,
     /// The last configuration and its outcome: most patterns have few.
     last_configuration: u32,
     last_outcome: KnownOutcome,
     /// Whether inserts wait until they are final.
-    holds: bool,
+    pub(crate) holds: bool,
 }
 
 impl Telling {
@@ -86,7 +87,7 @@ impl Telling {
 
     /// The place of an outcome that the table has.
     #[inline]
-    fn find_outcome(&mut self, pattern: usize, configuration: u32) -> Option<u32> {
+    pub(crate) fn find_outcome(&mut self, pattern: usize, configuration: u32) -> Option<u32> {
         let mark = self.mark;
         let manner = &self.manners[pattern];
         if manner.last_configuration == configuration && manner.last_outcome.mark == mark {
@@ -98,7 +99,7 @@ impl Telling {
         (known.mark == mark).then_some(known.place)
     }
 
-    fn known_outcome(&mut self, pattern: usize, configuration: u32) -> &mut KnownOutcome {
+    pub(crate) fn known_outcome(&mut self, pattern: usize, configuration: u32) -> &mut KnownOutcome {
         if self.outcomes.len() <= pattern {
             self.outcomes.resize_with(pattern + 1, Vec::new);
         }
@@ -114,26 +115,18 @@ impl Telling {
 /// With more outcomes, or several for each pattern, a new table begins without any.
 const MOST_KEPT_OUTCOMES: usize = 256;
 
-/// An event at which matches begin or end.
-#[derive(Clone, Copy, Debug)]
-struct Edge {
-    row: u32,
-    ts: i64,
-    id: IdSlot,
-}
-
 /// A match that is held back until it is final.
 #[derive(Clone, Debug)]
 pub struct Held {
     pub(crate) key: Arc<str>,
-    degraded: bool,
-    start: i64,
-    end: i64,
-    until: Option<i64>,
-    first: Id,
-    last: Id,
-    state: Arc<str>,
-    registers: Arc<[Value]>,
+    pub(crate) degraded: bool,
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    pub(crate) until: Option<i64>,
+    pub(crate) first: Id,
+    pub(crate) last: Id,
+    pub(crate) state: Arc<str>,
+    pub(crate) registers: Arc<[Value]>,
 }
 
 impl Engine {
@@ -160,31 +153,21 @@ impl Engine {
     /// Tells what was found in one key.
     pub(crate) fn tell(&mut self, key: &Key) {
         let from = self.table.rows.len();
-        let told = std::mem::take(&mut self.findings.list);
-        let (name, partition) = (self.key_index(&key.name), self.domains[key.domain].partition);
+        let name = self.key_index(&key.name);
         self.ready_manners();
-        self.table.rows.reserve(told.len());
-        let (mut first, mut last) = (self.edge(told[0].start), self.edge(told[0].end));
-        for found in &told {
-            // Matches of several patterns often have the same events.
-            if found.start != first.row {
-                first = self.edge(found.start);
-            }
-            if found.end != last.row {
-                last = self.edge(found.end);
-            }
-            self.tell_one(key, (name, partition), found, first, last);
-            if self.telling.manners[found.pattern].holds {
-                self.hold(key, found);
-            }
+        let mut teller = Teller {
+            rows: &self.rows,
+            programs: &self.programs,
+            domain: &mut self.domains[key.domain()],
+            telling: &mut self.telling,
+            table: &mut self.table,
+            key,
+            name,
+        };
+        if !teller.tell(&self.findings.list) {
+            self.telling.order.apply(&mut self.table.rows[from..]);
         }
-        self.findings.list = told;
         self.findings.list.clear();
-        let order = |row: &ChangeRow| (row.record, row.kind, row.start, row.end);
-        let rows = &mut self.table.rows[from..];
-        if !rows.is_sorted_by_key(order) {
-            rows.sort_by_key(order);
-        }
     }
 
     fn ready_manners(&mut self) {
@@ -203,21 +186,6 @@ impl Engine {
         }
     }
 
-    fn edge(&mut self, row: u32) -> Edge {
-        let (chunk, offset) = parts(row);
-        let chunk = self.rows.chunk(chunk);
-        let id = chunk.id(offset);
-        let position = match id {
-            IdRef::Number(number) => IdSlot::position(number),
-            IdRef::Text(_) => None,
-        };
-        Edge {
-            row,
-            ts: chunk.times()[offset],
-            id: position.unwrap_or_else(|| self.table.push_text(&id.text())),
-        }
-    }
-
     fn key_index(&mut self, name: &Arc<str>) -> u32 {
         if let Some((known, index)) = &self.telling.last_key
             && Arc::ptr_eq(known, name)
@@ -231,81 +199,6 @@ impl Engine {
         });
         self.telling.last_key = Some((name.clone(), index));
         index
-    }
-
-    #[inline]
-    fn outcome_index(&mut self, pattern: usize, configuration: u32) -> u32 {
-        let known = self.telling.find_outcome(pattern, configuration);
-        known.unwrap_or_else(|| self.new_outcome(pattern, configuration))
-    }
-
-    #[cold]
-    fn new_outcome(&mut self, pattern: usize, number: u32) -> u32 {
-        let program = &self.programs[pattern];
-        let configuration = program.sets.configuration(number);
-        self.table.outcomes.push(Outcome {
-            pattern: index_of(pattern),
-            state: program.state_name(configuration.state).clone(),
-            registers: configuration.registers.clone(),
-        });
-        let (mark, place) = (self.telling.mark, index_of(self.table.outcomes.len() - 1));
-        *self.telling.known_outcome(pattern, number) = KnownOutcome { mark, place };
-        place
-    }
-
-    #[inline]
-    fn tell_one(&mut self, key: &Key, (name, partition): (u32, u32), found: &Found, first: Edge, last: Edge) {
-        let outcome = self.outcome_index(found.pattern, found.configuration);
-        let length = self.telling.manners[found.pattern].length;
-        self.table.rows.push(ChangeRow {
-            kind: if found.retracts {
-                ChangeKind::Retract
-            } else {
-                ChangeKind::Insert
-            },
-            degraded: key.degraded,
-            has_until: length >= 0,
-            pattern: index_of(found.pattern),
-            key: name,
-            outcome,
-            record: found.record,
-            partition,
-            start: first.ts,
-            end: last.ts,
-            until: if length < 0 { 0 } else { first.ts.saturating_add(length) },
-            first: first.id,
-            last: last.id,
-        });
-    }
-
-    /// Of what was told last: an insert that is not final yet waits; a retraction of one that waits says nothing.
-    fn hold(&mut self, key: &Key, found: &Found) {
-        let row = self.table.rows[self.table.rows.len() - 1];
-        let domain = &mut self.domains[key.domain];
-        let identity = (row.end, self.table.match_id(&row));
-        if found.retracts {
-            if domain.held[found.pattern].remove(&identity).is_some() {
-                self.table.rows.pop();
-            }
-            return;
-        }
-        if domain.effective.is_some_and(|bound| row.end < bound) {
-            return;
-        }
-        let outcome = &self.table.outcomes[row.outcome as usize];
-        let held = Held {
-            key: key.name.clone(),
-            degraded: row.degraded,
-            start: row.start,
-            end: row.end,
-            until: row.has_until.then_some(row.until),
-            first: self.rows.id(found.start).owned(),
-            last: self.rows.id(found.end).owned(),
-            state: outcome.state.clone(),
-            registers: outcome.registers.clone(),
-        };
-        domain.held[found.pattern].insert(identity, held);
-        self.table.rows.pop();
     }
 
     /// Tells the held matches of a partition that are final now.
@@ -377,6 +270,6 @@ impl Engine {
 }
 
 #[allow(clippy::cast_possible_truncation)] // limited by what one feed can say
-fn index_of(place: usize) -> u32 {
+pub(crate) fn index_of(place: usize) -> u32 {
     place as u32
 }

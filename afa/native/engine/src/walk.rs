@@ -245,7 +245,7 @@ impl Matcher<'_> {
         key.spine.rows_before(place, reach, &mut rows);
         let mut list = List::new();
         if rows.len() < reach {
-            let carried = key.carried.iter().find(|(carrier, _)| *carrier == pattern);
+            let carried = key.rare().carried.iter().find(|(carrier, _)| *carrier == pattern);
             list.extend(carried.iter().flat_map(|(_, list)| list.iter().copied()));
         }
         for row in rows {

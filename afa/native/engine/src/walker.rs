@@ -97,6 +97,7 @@ impl Matcher<'_> {
             let after = self.step_side(walker.pattern, new, delta.new, row, closed);
             self.note(walker.pattern, delta.start, row, (old, before), (new, after));
             if before != after {
+                self.count_cut(walker.pattern, after);
                 (walker.deltas[at].old, walker.deltas[at].new) = (before, after);
                 at += 1;
                 continue;
@@ -141,6 +142,7 @@ impl Matcher<'_> {
             let after = self.step_side(pattern, new, code_of(entry), row, closed);
             self.note(pattern, start_row(entry), row, (old, before), (new, after));
             if before != after {
+                self.count_cut(pattern, after);
                 walker.deltas.push(Delta {
                     start: start_row(entry),
                     old: before,
@@ -173,6 +175,7 @@ impl Matcher<'_> {
         }
         self.note(pattern, row, row, (old, before), (new, after));
         if before != after {
+            self.count_cut(pattern, after);
             walker.deltas.push(Delta {
                 start: row,
                 old: before,

@@ -28,11 +28,19 @@ pub(crate) struct NativeEngine {
     engine: Engine,
     feeding: Feeding,
     raw: RawInput,
-    batch: Option<ArrowRows>,
+    batch: Option<Batch>,
     schema: Option<KnownSchema>,
     memory: Arc<Memory>,
     /// What a panic left behind.
     failure: Option<String>,
+}
+
+/// A record batch that is being fed.
+struct Batch {
+    rows: ArrowRows,
+    /// Makes the ids of rows without one.
+    first_number: u64,
+    origin: Origin,
 }
 
 /// What feeding rows led to.
@@ -65,6 +73,23 @@ impl NativeEngine {
         self.raw.clear();
         let fed = std::mem::take(&mut self.feeding.fed);
         NativeChanges::new(self.engine.take_changes(), fed, self.memory.clone())
+    }
+
+    fn feed_batch(&mut self, from: usize) -> Answer {
+        if let Some(batch) = self.batch.take() {
+            let Batch {
+                rows,
+                first_number,
+                origin,
+            } = &batch;
+            self.engine
+                .feed_arrow(&mut self.feeding, rows, from, *first_number, *origin);
+            if let Some(asks) = self.feeding.fed.asks {
+                self.batch = Some(batch);
+                return Answer::Asks(asks);
+            }
+        }
+        Answer::Changes(self.changes())
     }
 
     /// Works on the engine without the interpreter's lock; a panic is reported, now and ever after.
@@ -133,19 +158,10 @@ impl NativeEngine {
         })
     }
 
-    /// Begins a batch with the rows of a record batch: anything with `__arrow_c_array__`. The answer is their number.
-    fn load_arrow(&mut self, batch: &Bound<'_, PyAny>, net_per_batch: bool) -> PyResult<usize> {
-        let rows = import_batch(batch, &mut self.schema)?;
-        let length = rows.len();
-        self.begin(net_per_batch, false);
-        self.batch = Some(rows);
-        Ok(length)
-    }
-
     /// The JSON of the arc change in a row.
     fn arrow_arc(&self, row: usize) -> Option<String> {
-        let rows = self.batch.as_ref()?;
-        rows.arc(row).map(ToOwned::to_owned)
+        let batch = self.batch.as_ref()?;
+        batch.rows.arc(row).map(ToOwned::to_owned)
     }
 
     /// The condition of the punctuation that has to be checked.
@@ -154,30 +170,36 @@ impl NativeEngine {
         condition.map(|(.., text)| text.clone())
     }
 
-    /// Feeds the rows of the batch from one on. The answer is the index of a row whose texts have to be checked first, or
-    /// what the batch led to.
+    /// Begins a batch with the rows of a record batch, anything with `__arrow_c_array__`, and feeds them. The answer is
+    /// their number, and that of `feed_arrow_from`.
     fn feed_arrow(
         &mut self,
-        py: Python<'_>,
-        from: usize,
+        batch: &Bound<'_, PyAny>,
         first_number: u64,
         partition: Option<(PyBackedStr, u32)>,
-    ) -> PyResult<Answer> {
-        self.work(py, |native| {
+        net_per_batch: bool,
+    ) -> PyResult<(usize, Answer)> {
+        let rows = import_batch(batch, &mut self.schema)?;
+        let length = rows.len();
+        let answer = self.work(batch.py(), |native| {
             let origin = partition.map_or(Origin::default(), |(topic, number)| {
                 native.engine.origin(&topic, number)
             });
-            if let Some(rows) = native.batch.take() {
-                native
-                    .engine
-                    .feed_arrow(&mut native.feeding, &rows, from, first_number, origin);
-                if let Some(asks) = native.feeding.fed.asks {
-                    native.batch = Some(rows);
-                    return Answer::Asks(asks);
-                }
-            }
-            Answer::Changes(native.changes())
-        })
+            native.begin(net_per_batch, false);
+            native.batch = Some(Batch {
+                rows,
+                first_number,
+                origin,
+            });
+            native.feed_batch(0)
+        })?;
+        Ok((length, answer))
+    }
+
+    /// Feeds the rows of the batch from one on. The answer is the index of a row whose texts have to be checked first, or
+    /// what the batch led to.
+    fn feed_arrow_from(&mut self, py: Python<'_>, from: usize) -> PyResult<Answer> {
+        self.work(py, |native| native.feed_batch(from))
     }
 
     /// Ends the batch and tells what it led to.

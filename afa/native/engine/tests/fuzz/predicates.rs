@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use afa_engine::arrow_rows::ArrowRows;
-use afa_engine::chunk::{Chunk, Payload, RowView};
+use afa_engine::chunk::{Chunk, Payload};
 use afa_engine::expression::{EventView, FieldPath, Node};
-use afa_engine::predicate::{Fields, Predicates, Truths};
+use afa_engine::predicate::{Fields, Predicates};
+use afa_engine::predicate_index::PredicateIndex;
+use afa_engine::row_view::RowView;
 use afa_engine::scan::{Codec, Envelope, Mapping, Padded, Scanner, Span};
 use afa_engine::value::Value;
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
@@ -18,24 +20,19 @@ use crate::bytes::NAMES;
 use crate::expressions::Event;
 use crate::nodes::{comparison, node, path, value};
 
-/// Events and a predicate; the first `early` events are looked at before the others come.
+/// Events and predicates; the first `early` events are looked at before the others come.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
-    node: Node,
+    nodes: Vec<Node>,
     rows: Vec<Vec<Value>>,
     early: usize,
 }
 
 pub(crate) fn cases() -> impl Strategy<Value = Case> {
-    let plain = (comparison(), path(), value(), any::<bool>()).prop_map(|(by, path, constant, turned)| {
-        let sides = [Node::Field(path), Node::Literal(constant)].map(Box::new);
-        let [left, right] = sides;
-        if turned {
-            Node::Comparison(by, right, left)
-        } else {
-            Node::Comparison(by, left, right)
-        }
-    });
+    let plain = path().prop_flat_map(|path| vec(test(path), 1));
+    // Many on one field are evaluated together.
+    let many = path().prop_flat_map(|path| vec(test(path), 30..60));
+    let any_node = node(false).prop_map(|node| vec![node]);
     // Columns of one type, as most are, and columns of any.
     let typed = vec(value(), NAMES.len()).prop_map(|mut row| {
         row[0] = kept(&row[0], |value| matches!(value, Value::Float(_)));
@@ -50,11 +47,27 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
         let rows = places.iter().map(|place| place.get(&kinds).clone());
         rows.collect::<Vec<_>>()
     });
-    (prop_oneof![plain.boxed(), node(false)], rows, 0..150_usize).prop_map(|(node, rows, early)| Case {
-        node,
+    let nodes = prop_oneof![2 => plain, 1 => many, 2 => any_node];
+    (nodes, rows, 0..150_usize).prop_map(|(nodes, rows, early)| Case {
+        nodes,
         early: early.min(rows.len()),
         rows,
     })
+}
+
+/// Compares a field with a constant, from either side, or looks for it among several.
+fn test(path: FieldPath) -> impl Strategy<Value = Node> {
+    let field = Node::Field(path.clone());
+    let compared = (comparison(), value(), any::<bool>()).prop_map(move |(by, constant, turned)| {
+        let [left, right] = [field.clone(), Node::Literal(constant)].map(Box::new);
+        if turned {
+            Node::Comparison(by, right, left)
+        } else {
+            Node::Comparison(by, left, right)
+        }
+    });
+    let member = vec(value(), 0..4).prop_map(move |items| Node::Membership(Box::new(Node::Field(path.clone())), items));
+    prop_oneof![6 => compared, 1 => member]
 }
 
 fn kept(value: &Value, wanted: impl Fn(&Value) -> bool) -> Value {
@@ -97,49 +110,58 @@ pub(crate) fn check(case: &Case) -> TestCaseResult {
 
 /// Compares what a chunk says with what is expected of its rows.
 fn compare(
-    evaluated: (&Truths, u64),
+    predicates: &Predicates,
     chunk: &Chunk,
     (fields, scanners): (&Fields, &[Scanner]),
-    node: &Node,
-    expected: &[Option<bool>],
+    numbers: &[u32],
+    expected: impl Fn(&Node) -> Vec<Option<bool>>,
 ) -> TestCaseResult {
-    let (truths, unknown) = evaluated;
-    for (offset, truth) in expected.iter().enumerate() {
-        let row = RowView {
-            chunk,
-            offset,
-            fields,
-            scanners,
-        };
-        prop_assert_eq!(node.evaluate(Some(&row), &[]).as_truth(), *truth, "row {}", offset);
-        prop_assert_eq!(truths.get(offset), *truth == Some(true), "by columns, row {}", offset);
+    let mut unknown = 0;
+    for number in numbers {
+        let (node, truths) = (predicates.node(*number), chunk.truths(*number));
+        for (offset, truth) in expected(node).into_iter().enumerate() {
+            let row = RowView {
+                chunk,
+                offset,
+                fields,
+                scanners,
+            };
+            prop_assert_eq!(node.evaluate(Some(&row), &[]).as_truth(), truth, "row {}", offset);
+            prop_assert_eq!(truths.get(offset), truth == Some(true), "by columns, row {}", offset);
+            unknown += u64::from(truth.is_none());
+        }
+        prop_assert_eq!(truths.word(chunk.len()), 0, "behind the last row");
     }
-    let count = expected.iter().filter(|truth| truth.is_none()).count();
-    prop_assert_eq!(unknown, count as u64);
+    prop_assert_eq!(predicates.unknown, unknown);
+    prop_assert_eq!(predicates.evaluations, (numbers.len() * chunk.len()) as u64);
     Ok(())
+}
+
+/// The predicates, their numbers, and an index of them.
+fn indexed(nodes: &[Node]) -> (Predicates, Vec<u32>, PredicateIndex) {
+    let mut predicates = Predicates::default();
+    let mut numbers: Vec<u32> = nodes.iter().map(|node| predicates.number(node.clone())).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let index = PredicateIndex::new(numbers.clone(), &predicates);
+    (predicates, numbers, index)
 }
 
 fn check_scanned(case: &Case, codec: Codec) -> TestCaseResult {
     let fields = fields();
     let mut scanners = vec![Scanner::new(Mapping::tape(codec), &fields.paths)];
     let mut chunk = Chunk::scanned(0, fields.paths.len(), case.rows.len(), 64);
-    let (mut predicates, mut truths) = (Predicates::default(), Truths::default());
-    let number = predicates.number(case.node.clone());
-    let wanted = expected(&case.node, &case.rows, event);
+    let (mut predicates, numbers, index) = indexed(&case.nodes);
     for (offset, row) in case.rows.iter().enumerate() {
         if offset == case.early {
-            predicates.evaluate(number, &chunk, &mut truths, &fields, &scanners);
+            chunk.ready_truths(&index, &mut predicates, &fields, &scanners);
         }
         push(&mut chunk, &mut scanners[0], offset, row);
     }
-    predicates.evaluate(number, &chunk, &mut truths, &fields, &scanners);
-    compare(
-        (&truths, predicates.unknown),
-        &chunk,
-        (&fields, &scanners),
-        &case.node,
-        &wanted,
-    )
+    chunk.ready_truths(&index, &mut predicates, &fields, &scanners);
+    compare(&predicates, &chunk, (&fields, &scanners), &numbers, |node| {
+        expected(node, &case.rows, event)
+    })
 }
 
 fn push(chunk: &mut Chunk, scanner: &mut Scanner, number: usize, row: &[Value]) {
@@ -234,11 +256,10 @@ fn check_arrow(case: &Case) -> TestCaseResult {
     ];
     let batch = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true)));
     let rows = ArrowRows::new(&batch.expect("columns of one length")).expect("a good batch");
-    let (chunk, fields) = (Chunk::arrow(rows, 0), fields());
-    let (mut predicates, mut truths) = (Predicates::default(), Truths::default());
-    let number = predicates.number(case.node.clone());
-    predicates.evaluate(number, &chunk, &mut truths, &fields, &[]);
-    let wanted = expected(&case.node, &case.rows, |ts, row| {
+    let (mut chunk, fields) = (Chunk::arrow(rows, 0), fields());
+    let (mut predicates, numbers, index) = indexed(&case.nodes);
+    chunk.ready_truths(&index, &mut predicates, &fields, &[]);
+    let typed_event = |ts, row: &[Value]| {
         let typed = [
             kept(&row[0], |value| matches!(value, Value::Float(_))),
             kept(&row[1], |value| matches!(value, Value::Int(_))),
@@ -246,12 +267,8 @@ fn check_arrow(case: &Case) -> TestCaseResult {
             kept(&row[3], |value| matches!(value, Value::Bool(_))),
         ];
         event(ts, &typed)
-    });
-    compare(
-        (&truths, predicates.unknown),
-        &chunk,
-        (&fields, &[]),
-        &case.node,
-        &wanted,
-    )
+    };
+    compare(&predicates, &chunk, (&fields, &[]), &numbers, |node| {
+        expected(node, &case.rows, typed_event)
+    })
 }

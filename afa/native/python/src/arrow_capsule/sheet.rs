@@ -15,14 +15,14 @@ use pyo3::prelude::*;
 
 use super::export::{Content, Links, import};
 
-/// Rows of a sheet.
-const ROWS: usize = 4096;
+/// Rows of a sheet: so few that its memory, which has to be zero, stays near.
+const ROWS: usize = 1024;
 /// Batches with more rows go by themselves.
 const FEW_ROWS: usize = 512;
 /// The bytes of the texts of a column, per row: ids are longer, but most batches do not fill the rows that they take.
 const TEXT_BYTES: usize = 12;
 /// Batches with more bytes of texts in a column go by themselves.
-const FEW_BYTES: usize = ROWS * TEXT_BYTES / 4;
+const FEW_BYTES: usize = ROWS * TEXT_BYTES;
 /// All columns but that of match ids.
 const PLACES: usize = COLUMNS.len() - 1;
 /// No two batches share a word of validity bits, and every buffer is aligned as Arrow recommends.
@@ -70,45 +70,54 @@ pub(super) fn slice_of_sheet<'py>(
     columns: &ChangeColumns,
     sheets: &Mutex<Sheets>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let is_short = |column: Column<'_>| match column.values {
+    if columns.rows() > FEW_ROWS {
+        return Ok(None);
+    }
+    let is_short = |column: &Column<'_>| match column.values {
         Values::Texts(texts) => texts.bytes.len() <= FEW_BYTES,
         _ => true,
     };
-    if columns.rows() > FEW_ROWS || !columns.columns().all(is_short) {
+    let list: Vec<Column<'_>> = columns.columns().collect();
+    if !list.iter().all(is_short) {
         return Ok(None);
     }
     // Whoever holds the lock may wait for the interpreter, which this thread has: never wait.
     match sheets.try_lock() {
-        Ok(mut sheets) => sheets.slice(py, columns),
+        Ok(mut sheets) => sheets.slice(py, &list, columns.rows()),
         Err(_) => Ok(None),
     }
 }
 
 impl Sheets {
-    fn slice<'py>(&mut self, py: Python<'py>, columns: &ChangeColumns) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn slice<'py>(
+        &mut self,
+        py: Python<'py>,
+        columns: &[Column<'_>],
+        rows: usize,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(numberings) = self.number(columns) else {
             self.sheet = None;
             return Ok(None);
         };
         if let Some(sheet) = &mut self.sheet
-            && let Some(first) = sheet.add(columns, &numberings)
+            && let Some(first) = sheet.add(columns, rows, &numberings)
         {
-            return sheet.cut(py, first, columns.rows()).map(Some);
+            return sheet.cut(py, first, rows).map(Some);
         }
         let mut sheet = Sheet::new(py, &self.known)?;
-        let Some(first) = sheet.add(columns, &numberings) else {
+        let Some(first) = sheet.add(columns, rows, &numberings) else {
             return Ok(None);
         };
-        let batch = sheet.cut(py, first, columns.rows())?;
+        let batch = sheet.cut(py, first, rows)?;
         self.sheet = Some(sheet);
         Ok(Some(batch))
     }
 
     /// The numbers of all texts of dictionaries; `None` if some were new.
-    fn number(&mut self, columns: &ChangeColumns) -> Option<[Numbering; PLACES]> {
+    fn number(&mut self, columns: &[Column<'_>]) -> Option<[Numbering; PLACES]> {
         let mut numberings = [const { Numbering::Same }; PLACES];
         let mut is_new = false;
-        for ((column, known), numbering) in columns.columns().zip(&mut self.known).zip(&mut numberings) {
+        for ((column, known), numbering) in columns.iter().zip(&mut self.known).zip(&mut numberings) {
             if let Values::Dictionary(_, texts) = column.values {
                 *numbering = known.number(texts);
                 is_new |= matches!(numbering, Numbering::New);
@@ -136,18 +145,18 @@ impl Sheet {
     }
 
     /// Writes rows behind those that are there; the answer is the first of them, `None` if there is no room.
-    fn add(&mut self, columns: &ChangeColumns, numberings: &[Numbering; PLACES]) -> Option<usize> {
-        let (first, rows) = (self.rows.next_multiple_of(ALIGNMENT), columns.rows());
-        let fits = |(column, used): (Column<'_>, &usize)| match column.values {
+    fn add(&mut self, columns: &[Column<'_>], rows: usize, numberings: &[Numbering; PLACES]) -> Option<usize> {
+        let first = self.rows.next_multiple_of(ALIGNMENT);
+        let fits = |(column, used): (&Column<'_>, &usize)| match column.values {
             Values::Texts(texts) => used + texts.bytes.len() <= ROWS * TEXT_BYTES,
             _ => true,
         };
         // The last offset of all stays: it says how many bytes of texts the sheet has.
-        if first + rows >= ROWS || !columns.columns().zip(&self.text_bytes).all(fits) {
+        if first + rows >= ROWS || !columns.iter().zip(&self.text_bytes).all(fits) {
             return None;
         }
         let (places, _) = PLAN;
-        for (number, (column, place)) in columns.columns().zip(places).enumerate() {
+        for (number, (column, place)) in columns.iter().zip(places).enumerate() {
             // SAFETY: the sheet's batch keeps the memory alive. The rows from `first` on have not been cut out, there
             // is room for so many, and for the texts too.
             unsafe {

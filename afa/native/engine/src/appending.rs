@@ -1,0 +1,170 @@
+//! Rows that follow all that a key has: the list is stepped over them, matches are noted, pages begun.
+
+use crate::configuration::{Word, code_of, start_row};
+use crate::found::{Findings, Found};
+use crate::key::Key;
+use crate::lane::{Lane, Lanes};
+use crate::matcher::{LISTED_RUN, Matcher};
+use crate::page::{PAGE_ENTRIES, Page};
+use crate::program::Program;
+use crate::rows::{Reader, Stretch, parts};
+use crate::spine::Pages;
+use crate::stepper::{Entries, Stepper, Witness};
+
+/// Notes the matches that end at rows.
+struct Noting<'a, R: Fn(usize) -> u32> {
+    findings: &'a mut Findings,
+    pattern: usize,
+    row: R,
+    /// The record of the first row, if each has its own.
+    first_record: Option<u32>,
+}
+
+impl<R: Fn(usize) -> u32> Noting<'_, R> {
+    #[inline]
+    fn record(&self, row: u32) -> u32 {
+        self.first_record
+            .map_or(self.findings.record, |first| first + (row - (self.row)(0)))
+    }
+}
+
+impl<R: Fn(usize) -> u32> Witness for Noting<'_, R> {
+    fn note(&mut self, program: &Program, at: usize, word: Word) {
+        let row = (self.row)(at);
+        self.findings.record = self.record(row);
+        self.findings
+            .note(program, self.pattern, false, start_row(word), row, code_of(word));
+    }
+
+    #[inline]
+    fn note_only(&mut self, _: &Program, at: usize, word: Word, configuration: u32) {
+        let end = (self.row)(at);
+        self.findings.list.push(Found {
+            record: self.record(end),
+            retracts: false,
+            pattern: self.pattern,
+            start: start_row(word),
+            end,
+            configuration,
+        });
+    }
+}
+
+/// Notes the matches of a run, and begins the pages for it.
+struct Paging<'a, R: Fn(usize) -> u32> {
+    noting: Noting<'a, R>,
+    pages: &'a mut Pages,
+    /// Of all rows of the run.
+    times: &'a [i64],
+    /// The first row that is in no page yet.
+    next: usize,
+}
+
+impl<R: Fn(usize) -> u32> Witness for Paging<'_, R> {
+    #[inline]
+    fn note(&mut self, program: &Program, at: usize, word: Word) {
+        self.noting.note(program, at, word);
+    }
+
+    #[inline]
+    fn note_only(&mut self, program: &Program, at: usize, word: Word, configuration: u32) {
+        self.noting.note_only(program, at, word, configuration);
+    }
+
+    #[inline]
+    fn next_page(&self) -> usize {
+        self.next
+    }
+
+    fn begin_page(&mut self) -> Option<&mut Lane> {
+        let count = (self.times.len() - self.next).min(LISTED_RUN);
+        let mut page = Page::new(Lanes::from_buf([Lane::default()]));
+        page.extend_run((self.noting.row)(self.next), count, self.times[self.next + count - 1]);
+        self.next += count;
+        self.pages.push_back(page).entering.first_mut()
+    }
+}
+
+impl Matcher<'_> {
+    /// Appends rows that follow each other in one chunk, where there is one lane and no pattern asks for AFA+O: one loop
+    /// over all of them, which keeps the list wherever a page begins.
+    pub(crate) fn append_run(&mut self, key: &mut Key, first: u32, count: usize, first_record: Option<u32>) {
+        let pattern = self.lanes[0];
+        let (number, offset) = parts(first);
+        let chunk = self.rows.chunk(number);
+        let times = &chunk.times()[offset..offset + count];
+        let next = key.spine.extend_last(first, times, LISTED_RUN);
+        #[allow(clippy::cast_possible_truncation)] // a run lies in one chunk
+        let row = move |at| first + at as u32;
+        let entries = Entries {
+            row,
+            times,
+            classes: &chunk.classes(pattern)[offset..offset + count],
+        };
+        let mut stepper = Stepper {
+            program: &mut self.programs[pattern],
+            rows: self.rows,
+            max_partial_matches: self.max_partial_matches,
+            refused: 0,
+        };
+        let paging = Paging {
+            noting: Noting {
+                findings: self.findings,
+                pattern,
+                row,
+                first_record,
+            },
+            pages: &mut key.spine.pages,
+            times,
+            next,
+        };
+        stepper.step_over(&mut key.lanes[0], &entries, paging);
+        let (refused, newest) = (stepper.refused, times[count - 1]);
+        self.findings.refused += refused;
+        self.rows.store(number, count, newest);
+    }
+
+    /// Steps the list after the last event over rows that follow, no more than a page takes.
+    pub(crate) fn step_rows(&mut self, lane: &mut Lane, pattern: usize, piece: Stretch<'_>, first_record: Option<u32>) {
+        let mut stepper = Stepper {
+            program: &mut self.programs[pattern],
+            rows: self.rows,
+            max_partial_matches: self.max_partial_matches,
+            refused: 0,
+        };
+        let row = |at| piece.row(at);
+        let noting = Noting {
+            findings: self.findings,
+            pattern,
+            row,
+            first_record,
+        };
+        let (mut times, mut classes) = ([0; PAGE_ENTRIES], [0; PAGE_ENTRIES]);
+        let entries = match piece {
+            Stretch::Run(first, count) => {
+                let (chunk, offset) = parts(first);
+                let chunk = self.rows.chunk(chunk);
+                Entries {
+                    row,
+                    times: &chunk.times()[offset..offset + count],
+                    classes: &chunk.classes(pattern)[offset..offset + count],
+                }
+            }
+            Stretch::Listed(rows) => {
+                let mut reader = Reader::new(self.rows);
+                for (at, row) in rows.iter().enumerate() {
+                    let (chunk, offset) = reader.find(*row);
+                    (times[at], classes[at]) = (chunk.times()[offset], chunk.class(pattern, offset));
+                }
+                Entries {
+                    row,
+                    times: &times[..rows.len()],
+                    classes: &classes[..rows.len()],
+                }
+            }
+        };
+        stepper.step_over(lane, &entries, noting);
+        let refused = stepper.refused;
+        self.findings.refused += refused;
+    }
+}
