@@ -57,6 +57,16 @@ class _State:
 
 
 @dataclass(frozen=True, slots=True)
+class _Placed:
+    """A condition at the component of its last variable."""
+
+    expression: Node
+    found: tuple[Reference, ...]
+    here: frozenset[str]  # its variables of that component
+    is_whole: bool  # about all events of a Kleene variable there
+
+
+@dataclass(frozen=True, slots=True)
 class _Sketch:
     """An arc before the registers are known."""
 
@@ -81,6 +91,36 @@ class _Compiler:
         self.components = query.positive
         self.attributes = {f"[{'.'.join(e.path)}]": e.path for e in query.equivalences}
         self.counts = isinstance(query.window, CountWindow) and bool(self.attributes)
+        self.component_of = {name: at for at, part in enumerate(self.components) for name in _names(part)}
+        self.placed: list[list[_Placed]] = [[] for _ in self.components]
+        self.of_negation: dict[str, list[Node]] = {}
+        for condition in query.conditions:
+            self._place(condition.expression)
+        self.negations_after = self._find_negations()
+        self.final = self._final_state()
+
+    def _place(self, expression: Node) -> None:
+        """A condition belongs to the negation that it names, or to its last component."""
+        found = tuple(references(expression))
+        for name in {reference.variable for reference in found}:
+            if name not in self.component_of:
+                self.of_negation.setdefault(name, []).append(expression)
+                return
+        at = max((self.component_of[reference.variable] for reference in found), default=0)
+        here = frozenset(reference.variable for reference in found if self.component_of[reference.variable] == at)
+        kleene = {member.variable for member in _members(self.components[at]) if isinstance(member, Kleene)}
+        is_whole = any(reference.variable in kleene and _needs_all(reference) for reference in found)
+        self.placed[at].append(_Placed(expression, found, here, is_whole))
+
+    def _find_negations(self) -> list[list[Negated]]:
+        """Those after each component and before the next one."""
+        after: list[list[Negated]] = []
+        for component in self.query.components:
+            if not isinstance(component, Negated):
+                after.append([])
+            elif after:
+                after[-1].append(component)
+        return after
 
     def pattern(self, name: str) -> Pattern:
         sketches = [*self._start_arcs(), *(arc for state in self._states() for arc in self._arcs_of(state))]
@@ -93,7 +133,7 @@ class _Compiler:
         return Pattern(
             name=name,
             start=START,
-            finals=frozenset({self._final}),
+            finals=frozenset({self.final}),
             registers=registers,
             arcs=arcs,
             window=window,
@@ -209,12 +249,11 @@ class _Compiler:
 
     def _match(self, state: _State) -> Iterator[_Sketch]:
         """A last component that goes on matches whenever it has what it needs."""
-        if not self._is_last(state) or not self._is_begun(state) or state.mark or state.name == self._final:
+        if not self._is_last(state) or not self._is_begun(state) or state.mark or state.name == self.final:
             return
-        yield _Sketch(f"{state.name}:match", state.name, self._final, _all(self._leaving(state)), epsilon=True)
+        yield _Sketch(f"{state.name}:match", state.name, self.final, _all(self._leaving(state)), epsilon=True)
 
-    @property
-    def _final(self) -> str:
+    def _final_state(self) -> str:
         """The last state itself if nothing more has to hold there."""
         last = len(self.components) - 1
         complete = _State(last, _names(self.components[last]))
@@ -225,15 +264,11 @@ class _Compiler:
     def _binding(self, member: Single | Kleene, at: int, begun: tuple[str, ...], *, is_first: bool) -> list[Node]:
         """What must hold of an event for it to be bound: its type, and the conditions that sit here."""
         tests = _type_test(member.event_type)
-        known = {*begun, member.variable, *(name for before in self.components[:at] for name in _names(before))}
-        for condition in self.query.conditions:
-            found = references(condition.expression)
-            named = {reference.variable for reference in found}
-            if member.variable not in named or not named <= known or self._last_of(named) != at:
-                continue
-            if self._is_whole(found, at) or not _applies(found, member, is_first):
-                continue
-            tests.append(self._translated(condition.expression, member.variable, is_first))
+        known = {*begun, member.variable}
+        for placed in self.placed[at]:
+            is_ready = member.variable in placed.here and placed.here <= known and not placed.is_whole
+            if is_ready and _applies(placed.found, member, is_first):
+                tests.append(self._translated(placed.expression, member.variable, is_first))
         return tests
 
     def _leaving(self, state: _State) -> list[Node]:
@@ -243,28 +278,12 @@ class _Compiler:
             if isinstance(member, Kleene) and member.least > 1:
                 least = tree.Literal(Type.INT, member.least)
                 tests.append(tree.Comparison(Type.BOOL, ">=", self.vector.length(member.variable), least))
-        for condition in self.query.conditions:
-            found = references(condition.expression)
-            named = {reference.variable for reference in found}
-            if self._last_of(named) == state.at and self._is_whole(found, state.at):
-                tests.append(self._translated(condition.expression))
-        return tests
-
-    def _last_of(self, named: set[str]) -> int | None:
-        """The component at which a condition sits; None if it belongs to a negation."""
-        if named & {part.variable for part in self.query.components if isinstance(part, Negated)}:
-            return None
-        return max((at for at, part in enumerate(self.components) if named & {*_names(part)}), default=0)
-
-    def _is_whole(self, found: Iterable[Reference], at: int) -> bool:
-        """Whether it is about all events of a Kleene variable of the component."""
-        own = {member.variable for member in _members(self.components[at]) if isinstance(member, Kleene)}
-        return any(reference.variable in own and _needs_all(reference) for reference in found)
+        whole = [placed.expression for placed in self.placed[state.at] if placed.is_whole]
+        return tests + [self._translated(expression) for expression in whole]
 
     def _occurrence(self, negation: Negated) -> Node:
         """Whether an event of the partition is what a negation forbids."""
-        found = [condition.expression for condition in self.query.conditions]
-        own = [node for node in found if negation.variable in {reference.variable for reference in references(node)}]
+        own = self.of_negation.get(negation.variable, [])
         tests = [self._translated(node, negation.variable, is_first=True) for node in own]
         return _all([*_type_test(negation.event_type), *tests])
 
@@ -272,8 +291,7 @@ class _Compiler:
         """Those between the component and the next one, where it may be left."""
         if not self._is_begun(state) or self._is_last(state):
             return []
-        place = self.query.components.index(self.components[state.at])
-        return _leading_negations(self.query.components[place + 1 :])
+        return self.negations_after[state.at]
 
     def _can_be_blocked(self, state: _State) -> bool:
         return bool(self._negations_after(state)) and self._full(state) != TRUE

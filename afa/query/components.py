@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from afa.errors import did_you_mean
 from afa.expression.tree import INT_MAX
 from afa.query.faults import QueryFault
+from afa.query.limits import MAX_SET_MEMBERS
 from afa.query.syntax import literal_value, offset_of
 from afa.query.tree import Component, EventSet, Kleene, Negated, Single, Variable
 from afa.reading import MAX_NAME_CHARACTERS
@@ -47,9 +48,13 @@ def check_types(variables: Iterable[Variable], declared: Iterable[str] | None) -
 
 
 def _component(tree: Any) -> Component:
-    if tree.data == "event_set":
-        return EventSet(tuple(_member(child) for child in tree.children), offset=offset_of(tree))
-    return _variable(tree)
+    if tree.data != "event_set":
+        return _variable(tree)
+    members = tuple(_member(child) for child in tree.children)
+    if len(members) > MAX_SET_MEMBERS:
+        what = f"a set of more than {MAX_SET_MEMBERS} members (max_set_members)"
+        raise QueryFault(members[MAX_SET_MEMBERS].offset, what, "divide it into several sets or queries")
+    return EventSet(members, offset=offset_of(tree))
 
 
 def _member(tree: Any) -> Single | Kleene:

@@ -16,6 +16,7 @@ MAX_QUERY_BYTES: Final = 65_536
 MAX_QUERY_TOKENS: Final = 6_000
 MAX_CONDITION_TOKENS: Final = 3_000  # of these, from the braces on
 MAX_QUERY_COMPONENTS: Final = 1_000
+MAX_SET_MEMBERS: Final = 8  # an automaton has a state for every choice of members that have begun
 
 # Possessive, and unclosed strings and comments run to their end: whatever the text is, no part of it is read twice.
 _SKIPPED: Final = r"(?>\s++|--[^\n]*+|/\*[\s\S]*?(?:\*/|\Z))"
