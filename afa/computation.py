@@ -45,13 +45,14 @@ class Computation:
     records: dict[tuple[int, str], list[Event]]
     punctuation: Time
     counters: Counters
-    emitted: Time = math.inf
+    emitted: Time
     counted_ends: Mapping[Partition, Order] = field(default_factory=dict)
     partial_matches: int = 0
 
     def matches(self) -> set[Match]:
         """What is to be told."""
-        found = Selection(self.pattern, self.events, self.counted_ends).of(set(self._all_matches()))
+        found = {match for start in range(len(self.events)) for match in self._matches_from(start)}
+        found = Selection(self.pattern, self.events, self.counted_ends).of(found)
         return {match for match in found if match.end < self.emitted} if self.pattern.hold_output else found
 
     def open_ends(self) -> list[int]:
@@ -106,14 +107,15 @@ class Computation:
         released = self.punctuation + self.pattern.speculation if self.pattern.speculation < math.inf else math.inf
         return [event for event in events if event.ts < released and is_seen(self.pattern, event)]
 
-    def _all_matches(self) -> Iterator[Match]:
-        for start, first in enumerate(self.events):
-            configurations: set[Configuration] = set()
-            for event, configurations in self._steps(start):
-                for state, values, bound in self._final(configurations):
-                    if self._is_free_of_negations(first, event, values):
-                        yield self._match(first, event, state, values, bound)
-            self.partial_matches += len(configurations)
+    def _matches_from(self, start: int) -> Iterator[Match]:
+        """Those that begin with one of the events."""
+        first = self.events[start]
+        configurations: set[Configuration] = set()
+        for event, configurations in self._steps(start):
+            for state, values, bound in self._final(configurations):
+                if self._is_free_of_negations(first, event, values):
+                    yield self._match(first, event, state, values, bound)
+        self.partial_matches += len(configurations)
 
     def _final(self, configurations: set[Configuration]) -> list[Configuration]:
         return [configuration for configuration in configurations if configuration[0] in self.table.finals]

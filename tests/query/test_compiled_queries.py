@@ -41,7 +41,7 @@ def told(change: MatchChange) -> Found:
 def test_compiled_is_enumerated(seed: int, count: int, punctuation: float) -> None:
     query, events = QueryMaker(seed).query(), events_of(seed, count)
     records = {(event.ts, event.id): [event] for event in events}
-    run = Computation(ArcTable(compile_query(query, "q")), "key", records, punctuation, Counters())
+    run = Computation(ArcTable(compile_query(query, "q")), "key", records, punctuation, Counters(), punctuation)
     found = {told(MatchChange("insert", match, match.id)) for match in run.matches()}
     assert found == enumerated(query, events, punctuation)
 
@@ -128,7 +128,7 @@ def test_earliest_and_maximal(seed: int, count: int) -> None:
     query, events = QueryMaker(seed).query(), events_of(seed, count)
     records = {(event.ts, event.id): [event] for event in events}
     pattern = replace(compile_query(query, "q"), output="earliest_maximal")
-    run = Computation(ArcTable(pattern), "key", records, math.inf, Counters())
+    run = Computation(ArcTable(pattern), "key", records, math.inf, Counters(), math.inf)
     expected = earliest_maximal(Enumeration(query, events, math.inf).matches())
     assert {match.id for match in run.matches()} == {identity(match, query) for match in expected}
 

@@ -29,7 +29,7 @@ def bindings(text: str, events: list[Event]) -> list[Bound]:
     query = parse_query(text)
     found = [named(match) for match in Enumeration(query, events, math.inf).matches()]
     records = {(event.ts, event.id): [event] for event in events}
-    run = Computation(ArcTable(compile_query(query, "q")), "key", records, math.inf, Counters())
+    run = Computation(ArcTable(compile_query(query, "q")), "key", records, math.inf, Counters(), math.inf)
     compiled = [{name: [id_ for _, id_ in bound] for name, bound in match.bindings or ()} for match in run.matches()]
     assert in_order(compiled) == in_order(found)
     return found

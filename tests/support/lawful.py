@@ -13,7 +13,7 @@ from afa import Engine
 from afa.changes import Changes
 from afa.pattern import Pattern
 from afa.records import Change, EmittedPunctuation, MatchChange
-from afa.reference import Computation, ReferenceEngine
+from afa.reference import ReferenceEngine
 from afa.reference_batches import feed_reference
 
 MOST_CHANGES = 2_000  # some patterns find ever more on a long tape; what follows would only take time
@@ -39,7 +39,7 @@ class LazyReference(ReferenceEngine):
     def match_ids(self) -> set[str]:
         """The ids of all matches of what has arrived."""
         for name, key in self.stale:
-            run = Computation(self.tables[name], key, self.records[key], self.effective_punctuation, self.counters)
+            run = self._computation(name, key)
             self.current[name, key] = {match.id for match in run.matches()}
         self.stale.clear()
         return set().union(*self.current.values())

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final
 
+from afa.computation import Computation, Counters
 from afa.document import build_pattern
 from afa.expression.tree import INT_MAX
 from afa.pattern import CountWindow, Pattern, TimeWindow
-from afa.records import Change, Event, Match, MatchChange
-from afa.reference import Computation, ReferenceEngine
+from afa.records import Event, Match
+from afa.reference import ReferenceEngine
 from support.generated import REGISTERS
 from support.long_tapes import Record, Writer, linear_document, plain_values, register_document, shifted
 
@@ -116,39 +117,26 @@ class RememberingReference(ReferenceEngine):
             self.known[record.pattern].clear()
         return super()._feed_arc(record)
 
-    def _differences(self, patterns: Iterable[str], keys: Iterable[str]) -> list[Change]:
-        gone: list[MatchChange] = []
-        come: list[MatchChange] = []
-        for name in patterns:
-            for key in keys:
-                state = (self.tables[name], key, self.records[key], self.effective_punctuation, self.counters)
-                run = _RememberingComputation(*state, known=self.known[name])
-                told = self.matches.get((name, key), {})
-                now = {match.id: match for match in run.matches()}
-                gone += [MatchChange("retract", told[id_], id_) for id_ in told.keys() - now.keys()]
-                come += [MatchChange("insert", now[id_], id_) for id_ in now.keys() - told.keys()]
-                self.matches[name, key] = now
-                self.partial_matches[name, key] = 0
-        return [*sorted(gone, key=lambda change: change.order), *sorted(come, key=lambda change: change.order)]
+    def _computation(self, name: str, key: str, counters: Counters | None = None) -> Computation:
+        return _RememberingComputation(**vars(super()._computation(name, key, counters)), known=self.known[name])
 
 
 @dataclass
 class _RememberingComputation(Computation):
     known: dict[tuple[int, ...], tuple[list[Event], list[Match]]] = field(default_factory=dict)
 
-    def _matches_from(self, events: list[Event]) -> Iterable[Match]:
-        if self.table.pattern.gap_free:  # depends on the punctuation and on what is hidden, too
-            return super()._matches_from(events)
-        reach = list(self._reached(events))
+    def _matches_from(self, start: int) -> Iterator[Match]:
+        if self.pattern.gap_free:  # depends on the punctuation and on what is hidden, too
+            yield from super()._matches_from(start)
+            return
+        reach = list(self._reached(self.events[start:]))
         place = tuple(map(id, reach))
-        if not reach:
-            return []
-        if place not in self.known:
-            self.known[place] = (reach, list(super()._matches_from(reach)))
-        return self.known[place][1]
+        if reach and place not in self.known:
+            self.known[place] = (reach, list(super()._matches_from(start)))
+        yield from self.known[place][1] if reach else ()
 
     def _reached(self, events: list[Event]) -> Iterator[Event]:
-        window = self.table.pattern.window
+        window = self.pattern.window
         if isinstance(window, CountWindow):
             yield from events[: window.events]
         elif isinstance(window, TimeWindow):
