@@ -100,6 +100,35 @@ class Operand:
         operand = self._value()
         return _combined(tree.Negation(Type.ANY, operand.node), operand)
 
+    def __pos__(self) -> Value:
+        return self._value()
+
+    def __abs__(self) -> Value:
+        return fn.abs(self)
+
+    def __round__(self) -> Value:
+        return fn.round(self)
+
+    def __floor__(self) -> Value:
+        return fn.floor(self)
+
+    def __ceil__(self) -> Value:
+        return fn.ceil(self)
+
+    def __pow__(self, other: object) -> NoReturn:
+        raise PatternError(f"`{self}` has no power: there is no `**`", fix="use + - * / // %, or fn.sqrt(x)")
+
+    def __xor__(self, other: object) -> NoReturn:
+        raise PatternError(f"`{self}` is joined by `^`, which there is not", fix="write `!=` between two bools")
+
+    __rpow__, __rxor__ = __pow__, __xor__
+
+    def __len__(self) -> NoReturn:  # Python wants a number
+        raise PatternError(f"the length of `{self}` is known only when events are there", fix="write fn.len(x)")
+
+    def __iter__(self) -> NoReturn:  # without it Python would try the brackets, with 0, 1, 2
+        raise PatternError(f"`{self}` has no items", fix="write fn.contains(text, part), or x.is_in([1, 2])")
+
     def __and__(self, other: object) -> Value:
         return _joined("&", tree.And, self, other)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -278,6 +279,11 @@ def test_constants_are_plain() -> None:
     assert texts == ["a.x = 'buy'", "a.x = 3", "a.x = 0.5", "a.x = true", "a.x = 'a\"b'"]
 
 
+def test_functions_of_python_that_have_the_same_name() -> None:
+    values = (abs(a["x"]), round(a["x"]), math.floor(a["x"]), math.ceil(a["x"]), +a["x"])
+    assert [str(value) for value in values] == ["abs(a.x)", "round(a.x)", "floor(a.x)", "ceil(a.x)", "a.x"]
+
+
 def grown(step: Callable[[Any], Any], times: int) -> Any:
     value: Any = a["x"]
     for _ in range(times):
@@ -335,6 +341,10 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "a field that is none": (lambda: a["x y"], "a field of `a` is named by words"),
     "a field of a value": (lambda: (a["x"] + 1)["y"], r"`a\.x \+ 1` has no fields"),
     "an index": (lambda: a[0], "not by a Python int"),
+    "in": (lambda: "b" in a["x"], r"`a\.x` has no items.*fn\.contains"),
+    "len": (lambda: len(a["x"]), r"the length of `a\.x`.*fn\.len"),
+    "power": (lambda: a["x"] ** 2, r"there is no `\*\*`"),
+    "xor": (lambda: (a["x"] > 1) ^ (a["y"] > 1), r"write `!=` between two bools"),
     "true": (lambda: seq(a).where(True), r"a condition of where\(\) is a Python bool"),
     "same beside": (lambda: (a["x"] > 1) & same("k"), r"`same\('k'\)` is not part of an expression"),
     "same inverted": (lambda: ~same("k"), r"`same\('k'\)` is not part of an expression"),
