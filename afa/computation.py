@@ -47,6 +47,7 @@ class Computation:
     counters: Counters
     emitted: Time = math.inf
     counted_ends: Mapping[Partition, Order] = field(default_factory=dict)
+    closed: Time = -math.inf  # what starts no later has been told for good
     partial_matches: int = 0
 
     def matches(self) -> set[Match]:
@@ -84,10 +85,12 @@ class Computation:
         query = self.pattern.query
         assert query is not None
 
-        def reach(run: Bound) -> tuple[int, int, list[str]]:
+        def reach(run: Bound) -> tuple[int, int, list[str], list[tuple[int, int]]]:
             named = {variable for variable, _, _ in run}
             begun = sum(bool(named & {*component}) for component in query.components)
-            return (-begun, -len(run), [id_ for _, _, id_ in run])
+            # A set may bind the same events to other variables: those that are declared first come first.
+            places = [(query.variables.index(variable), ts) for variable, ts, _ in run]
+            return (-begun, -len(run), [id_ for _, _, id_ in run], places)
 
         furthest = min(runs, key=reach)
         closes = int(self._closes(first))
@@ -108,6 +111,8 @@ class Computation:
 
     def _all_matches(self) -> Iterator[Match]:
         for start, first in enumerate(self.events):
+            if first.ts <= self.closed:
+                continue
             configurations: set[Configuration] = set()
             for event, configurations in self._steps(start):
                 for state, values, bound in self._final(configurations):
