@@ -69,6 +69,9 @@ class ArcTable:
                 raise Fault(("arc",), "an arc change without a body needs `valid`", 'add "valid":[le,re]')
             lifetime = read_lifetime(record.valid, ("valid",))
             return replace(old, lifetime=lifetime)
+        if self.pattern.query is not None:
+            what = f"`{self.pattern.name}` is a query: its arcs come from its text"
+            raise Fault(("arc",), what, "change the text; here an arc may get another `valid`, or be retracted")
         lifetime = Lifetime() if record.valid is None else read_lifetime(record.valid, ("valid",))
         arc = build_arc(record.arc, self.pattern, ("arc",), lifetime_inside=False, lifetime=lifetime)
         others = [other for other in self.arcs.values() if other.id != arc.id]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from afa import Engine
 from afa.document import parse_patterns
 
@@ -205,3 +207,11 @@ def test_another_lifetime_leaves_an_arc_of_a_query_what_it_binds() -> None:
     lifetime = {"op": "arc", "pattern": "value", "arc": {"id": "start:begin-a"}, "valid": [5, None]}
     _, early, matched = fed(VALUE, lifetime, event("a", 4, "A"), event("b", 5, "A"))
     assert (said(early), said(matched)) == ([], [("insert", {"a": ["b"]})])
+
+
+@pytest.mark.parametrize("name", ["start:begin-a", "another"])
+def test_arcs_of_a_query_come_from_its_text(name: str) -> None:
+    engine = Engine([pattern for pattern, _ in parse_patterns(VALUE)], engine="reference")
+    arc = {"id": name, "from": "start", "to": "a", "when": "e.type == 'B'"}
+    changes = engine.feed([json.dumps({"op": "arc", "pattern": "value", "arc": arc}).encode()])
+    assert changes.bad == [(0, "`value` is a query: its arcs come from its text")]
