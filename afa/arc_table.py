@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from afa.arcs import build_arc, read_lifetime
 from afa.errors import did_you_mean
@@ -67,7 +68,10 @@ class ArcTable:
             if record.valid is None:
                 raise Fault(("arc",), "an arc change without a body needs `valid`", 'add "valid":[le,re]')
             lifetime = read_lifetime(record.valid, ("valid",))
-            return Arc(old.id, old.source, old.target, old.fence, old.transfer, lifetime, old.epsilon, old.final)
+            return replace(old, lifetime=lifetime)
+        if self.pattern.query is not None:
+            what = f"`{self.pattern.name}` is a query: its arcs come from its text"
+            raise Fault(("arc",), what, "change the text; here an arc may get another `valid`, or be retracted")
         lifetime = Lifetime() if record.valid is None else read_lifetime(record.valid, ("valid",))
         arc = build_arc(record.arc, self.pattern, ("arc",), lifetime_inside=False, lifetime=lifetime)
         others = [other for other in self.arcs.values() if other.id != arc.id]

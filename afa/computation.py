@@ -47,11 +47,13 @@ class Computation:
     counters: Counters
     emitted: Time
     counted_ends: Mapping[Partition, Order] = field(default_factory=dict)
+    closed: Time = -math.inf  # what starts no later has been told for good
     partial_matches: int = 0
 
     def matches(self) -> set[Match]:
         """What is to be told."""
-        found = {match for start in range(len(self.events)) for match in self._matches_from(start)}
+        alive = [start for start, first in enumerate(self.events) if first.ts > self.closed]
+        found = {match for start in alive for match in self._matches_from(start)}
         found = Selection(self.pattern, self.events, self.counted_ends).of(found)
         return {match for match in found if match.end < self.emitted} if self.pattern.hold_output else found
 
@@ -85,10 +87,12 @@ class Computation:
         query = self.pattern.query
         assert query is not None
 
-        def reach(run: Bound) -> tuple[int, int, list[str]]:
+        def reach(run: Bound) -> tuple[int, int, list[str], list[tuple[int, int]]]:
             named = {variable for variable, _, _ in run}
             begun = sum(bool(named & {*component}) for component in query.components)
-            return (-begun, -len(run), [id_ for _, _, id_ in run])
+            # A set may bind the same events to other variables: those that are declared first come first.
+            places = [(query.variables.index(variable), ts) for variable, ts, _ in run]
+            return (-begun, -len(run), [id_ for _, _, id_ in run], places)
 
         furthest = min(runs, key=reach)
         closes = int(self._closes(first))

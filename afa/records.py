@@ -174,6 +174,11 @@ class Match:
             content = [[name, [[ts, id_] for ts, id_ in events]] for name, events in self.bindings]
         return match_id([self.pattern, self.key, self.start, self.first, self.end, self.last, content])
 
+    @property
+    def content(self) -> str:
+        """What a revision may change under the same id: what a query returns; 1, 1.0 and true are three values."""
+        return repr(self.registers)
+
     def as_json(self, operation: str, identity: str) -> dict[str, Any]:
         told = self._as_json(operation, identity)
         if self.bindings is not None:

@@ -53,6 +53,7 @@ class ReferenceEngine:
         self.emitted: dict[str, Time] = dict.fromkeys(self.tables, -math.inf)  # by pattern
         # By pattern and key: where matches ended that count and whose events are forgotten.
         self.counted_ends: dict[tuple[str, str], dict[Partition, Order]] = {}
+        self.closed: Time = -math.inf  # matches that start no later are decided and forgotten
         self.counters = Counters()
 
     def feed(self, record: Record) -> Step:
@@ -151,6 +152,7 @@ class ReferenceEngine:
             counters or self.counters,
             self.emitted[name],
             self.counted_ends.get((name, key), {}),
+            self.closed,
         )
 
     def _differences(self, patterns: Iterable[str], keys: Iterable[str]) -> list[Change]:
@@ -163,8 +165,9 @@ class ReferenceEngine:
                 told = self.matches.get((name, key), {})
                 now = {match.id: match for match in run.matches()}
                 # A query may return something else for the same events.
-                gone += [MatchChange("retract", told[id_], id_) for id_ in told if now.get(id_) != told[id_]]
-                come += [MatchChange("insert", now[id_], id_) for id_ in now if told.get(id_) != now[id_]]
+                same = {id_ for id_ in now if id_ in told and now[id_].content == told[id_].content}
+                gone += [MatchChange("retract", told[id_], id_) for id_ in told if id_ not in same]
+                come += [MatchChange("insert", now[id_], id_) for id_ in now if id_ not in same]
                 self.matches[name, key] = now
                 self.partial_matches[name, key] = run.partial_matches
         total = sum(self.partial_matches.values())
@@ -172,14 +175,20 @@ class ReferenceEngine:
         return [*sorted(gone, key=lambda change: change.order), *sorted(come, key=lambda change: change.order)]
 
     def _forget(self) -> None:
-        """Drops what no later record can touch: events whose window closed before the punctuation, in all patterns."""
+        """Drops what no later record can touch: events whose window closed before the punctuations, in all patterns.
+
+        A match is decided once the emitted punctuation has passed its end: until then `non_overlapping` may yet prefer
+        a candidate that ends earlier. Occurrences of a leading negation stay for the matches that they forbid.
+        """
         windows = [table.pattern.window for table in self.tables.values()]
         lengths = [window.length for window in windows if isinstance(window, TimeWindow)]
         if len(lengths) < len(windows):
             return
-        closed = self.effective_punctuation - max(lengths, default=0)
+        longest = max(lengths, default=0)
+        closed = min([self.effective_punctuation, *self.emitted.values()]) - longest
+        leads = any(table.pattern.query and table.pattern.query.leading for table in self.tables.values())
         for key, identities in list(self.records.items()):
-            past = [identity for identity in identities if identity[0] <= closed]
+            past = [identity for identity in identities if identity[0] <= closed - (longest if leads else 0)]
             for name in self.tables:
                 self._remember_ends(name, key, closed)
             for identity in past:
@@ -191,6 +200,7 @@ class ReferenceEngine:
                     del self.matches[name, key], self.partial_matches[name, key]
             if not identities:
                 del self.records[key]
+        self.closed = closed
 
     def _remember_ends(self, name: str, key: str, closed: Time) -> None:
         """What `non_overlapping` has to know of matches whose start is forgotten."""

@@ -61,9 +61,9 @@ def _rows(batch: Any) -> Iterator[dict[str, Any]]:
 
 def _net(told: Sequence[Told]) -> list[Told]:
     """Net per batch: what came and went is not told, retracts come before inserts, the last punctuations at the end."""
-    balance: dict[str, int] = {}
-    gone: dict[str, MatchChange] = {}
-    come: dict[str, MatchChange] = {}
+    balance: dict[tuple[str, str], int] = {}  # by id and content
+    gone: dict[tuple[str, str], MatchChange] = {}
+    come: dict[tuple[str, str], MatchChange] = {}
     timeouts: list[Change] = []
     punctuations: dict[str, Change] = {}
     for _, change in told:
@@ -73,10 +73,11 @@ def _net(told: Sequence[Told]) -> list[Told]:
         if isinstance(change, EmittedPunctuation):
             punctuations[change.pattern] = change
             continue
-        balance[change.id] = balance.get(change.id, 0) + (1 if change.op == "insert" else -1)
-        (come if change.op == "insert" else gone)[change.id] = change
-    retracts = [gone[id_] for id_, count in balance.items() if count < 0]
-    inserts = [come[id_] for id_, count in balance.items() if count > 0]
+        which = (change.id, change.match.content)
+        balance[which] = balance.get(which, 0) + (1 if change.op == "insert" else -1)
+        (come if change.op == "insert" else gone)[which] = change
+    retracts = [gone[which] for which, count in balance.items() if count < 0]
+    inserts = [come[which] for which, count in balance.items() if count > 0]
     changes: list[Change] = [*sorted(retracts, key=_order), *sorted(inserts, key=_order), *timeouts]
     changes += punctuations.values()
     return [(0, change) for change in changes]

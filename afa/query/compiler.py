@@ -39,6 +39,7 @@ from afa.query.tree import (
 from afa.query.value_vector import ONE, ValueVector, field
 
 START = "start"
+_MATCH = "match"
 TRUE = tree.Literal(Type.BOOL, True)
 _SEEN = "events"  # of the partition since the start event, for windows in events
 
@@ -53,7 +54,8 @@ class _State:
 
     @property
     def name(self) -> str:
-        return ",".join(self.begun) + self.mark
+        begun = ",".join(self.begun)
+        return f"{begun}{',' if begun in (START, _MATCH) else ''}{self.mark}"  # a variable may be called so too
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +259,7 @@ class _Compiler:
         """The last state itself if nothing more has to hold there."""
         last = len(self.components) - 1
         complete = _State(last, _names(self.components[last]))
-        return complete.name if not self._leaving(complete) else "match"
+        return complete.name if not self._leaving(complete) else _MATCH
 
     # ---------------------------------------------------------------- conditions
 

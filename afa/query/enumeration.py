@@ -110,7 +110,7 @@ class Enumeration:
         partitions = map(self.partition_of, self.events)
         for partition in dict.fromkeys(partition for partition in partitions if partition is not None):
             for run in self.runs(partition):
-                if self._completes(run) and self._is_free_of_negations(run):
+                if self.completes(run) and self._is_free_of_negations(run):
                     returned = tuple(
                         (item.name, value_in(item.expression, run.bindings)) for item in self.query.returns
                     )
@@ -210,7 +210,8 @@ class Enumeration:
             self._holds(placed, run) for placed in self.placed if placed.at == run.at and placed.whole
         )
 
-    def _completes(self, run: Run) -> bool:
+    def completes(self, run: Run) -> bool:
+        """Whether a run is a match, but for negations before and after it."""
         return run.at == len(self.components) - 1 and self._completes_component(run)
 
     def _may_leave(self, run: Run, event: Event) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from afa import Engine
 from afa.document import parse_patterns
 
@@ -105,3 +107,111 @@ def test_another_value_of_the_same_match_is_a_retract_and_an_insert() -> None:
     ]
     assert len({one["match"] for one in matched + revised}) == 1
     assert said(closed) == [("punctuation", 30)]  # it completed: no timeout
+
+
+ALONE = """
+pattern: alone
+query: |
+  PATTERN SEQ(~N n, A a, B b)
+  WHERE skip_till_next_match(n, a, b) { }
+  WITHIN 10 ms
+"""
+
+
+def test_what_a_leading_negation_forbids_stays_forbidden_after_a_cleanup() -> None:
+    told = fed(
+        ALONE,
+        event("n", 0, "N"),
+        event("a", 5, "A"),
+        event("b", 8, "B"),
+        punctuation(10),
+        event("z", 11, "Z"),
+        punctuation(12),
+        event("y", 13, "Z"),
+        punctuation(100),
+        event("x", 101, "Z"),
+    )
+    assert [one["op"] for step in told for one in step] == ["punctuation"] * 3
+
+
+APART = """
+pattern: apart
+query: |
+  PATTERN SEQ(A a, B b, ~N n)
+  WHERE skip_till_any_match(a, b, n) { a.x = b.x AND n.x = b.x }
+  WITHIN 10 ms
+output: non_overlapping
+"""
+
+
+def test_a_candidate_that_ends_earlier_takes_the_place_of_one_that_closed_earlier() -> None:
+    events = [event("a0", 0, "A", x=1), event("a1", 1, "A", x=2), event("b3", 3, "B", x=2), event("b8", 8, "B", x=1)]
+    *_, first, second = fed(APART, *events, punctuation(10), punctuation(11))
+    assert said(first) == [("insert", {"a": ["a0"], "b": ["b8"]}), ("punctuation", 3)]
+    assert said(second) == [
+        ("retract", {"a": ["a0"], "b": ["b8"]}),
+        ("insert", {"a": ["a1"], "b": ["b3"]}),
+        ("punctuation", 11),
+    ]
+
+
+VALUE = """
+pattern: value
+query: PATTERN SEQ(A a) WHERE strict_contiguity(a) { } RETURN a.x
+"""
+
+
+def test_one_and_true_and_a_float_are_three_values() -> None:
+    told = fed(
+        VALUE,
+        event("a", 0, "A", x=1),
+        event("a", 0, "A", x=True) | {"rev": 1},
+        event("a", 0, "A", x=1.0) | {"rev": 2},
+        event("a", 0, "A", x=1.0, y=2) | {"rev": 3},
+    )
+    values = [[(one["op"], repr(one["registers"]["a.x"])) for one in step] for step in told]
+    assert values == [
+        [("insert", "1")],
+        [("retract", "1"), ("insert", "True")],
+        [("retract", "True"), ("insert", "1.0")],
+        [],
+    ]
+
+
+def test_another_value_is_told_net_per_batch_too() -> None:
+    engine = Engine([pattern for pattern, _ in parse_patterns(VALUE)], engine="reference", net="batch")
+    engine.feed([json.dumps(event("a", 0, "A", x=1)).encode()])
+    revised = [event("a", 0, "A", x=rev) | {"rev": rev} for rev in (2, 3)]
+    told = engine.feed([json.dumps(one).encode() for one in revised]).to_records()
+    assert [(one["op"], one["registers"]) for one in told] == [("retract", {"a.x": 1}), ("insert", {"a.x": 3})]
+    revised = [event("a", 0, "A", x=value) | {"rev": rev} for rev, value in ((4, 9), (5, 3))]
+    assert engine.feed([json.dumps(one).encode() for one in revised]).to_records() == []
+
+
+EITHER = """
+pattern: either
+query: |
+  PATTERN SEQ({ANY a, ANY b, ANY c}, Z z)
+  WHERE skip_till_any_match(a, b, c, z) { }
+  WITHIN 10 ms
+timeouts: true
+"""
+
+
+def test_of_runs_with_the_same_events_a_timeout_tells_the_variables_declared_first() -> None:
+    *_, closed = fed(EITHER, event("e1", 1, "A"), event("e2", 2, "A"), punctuation(20))
+    assert said(closed)[:2] == [("timeout", {"a": ["e1"], "b": ["e2"]}), ("timeout", {"a": ["e2"]})]
+
+
+def test_another_lifetime_leaves_an_arc_of_a_query_what_it_binds() -> None:
+    lifetime = {"op": "arc", "pattern": "value", "arc": {"id": "start:begin-a"}, "valid": [5, None]}
+    _, early, matched = fed(VALUE, lifetime, event("a", 4, "A"), event("b", 5, "A"))
+    assert (said(early), said(matched)) == ([], [("insert", {"a": ["b"]})])
+
+
+@pytest.mark.parametrize("name", ["start:begin-a", "another"])
+def test_arcs_of_a_query_come_from_its_text(name: str) -> None:
+    engine = Engine([pattern for pattern, _ in parse_patterns(VALUE)], engine="reference")
+    arc = {"id": name, "from": "start", "to": "a", "when": "e.type == 'B'"}
+    changes = engine.feed([json.dumps({"op": "arc", "pattern": "value", "arc": arc}).encode()])
+    assert changes.bad == [(0, "`value` is a query: its arcs come from its text")]

@@ -105,7 +105,9 @@ class QueryMaker:
         )
         left = self._inside(last)
         right = self._beside(last, left) if pick.random() < 0.6 or not before else self._outside(pick.choice(before))
-        named = {reference.variable for reference in (left, right) if isinstance(reference, EventValue | Aggregate)}
+        named = {
+            reference.variable for reference in (left, right) if isinstance(reference, EventValue | Aggregate | Length)
+        }
         if together is not None and len(named) > 1 and named <= {member.variable for member in together.members}:
             return None
         test: Node = tree.Comparison(Type.BOOL, pick.choice(OPERATORS), left, right)
