@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, Final
 
 from afa import load_patterns
 from afa.expression.tree import EventAttribute, EventField, walk
-from afa.pattern import Arc, CountWindow, Pattern, TimeWindow
+from afa.pattern import Arc, CompiledQuery, CountWindow, Pattern, TimeWindow
 from arcfleet.cli.output import Format, JsonOption, OutputOption, PatternsArgument, write_json
+
+
+_FEWER: Final = {"non_overlapping": "not overlapping", "earliest_maximal": "earliest and maximal"}
 
 
 def explain(
@@ -37,7 +40,7 @@ def describe(pattern: Pattern) -> dict[str, Any]:
     """The facts that `explain` tells, as data."""
     return {
         "pattern": pattern.name,
-        "form": "automaton",
+        "form": "automaton" if pattern.query is None else "query",
         "window": _window(pattern),
         "key": _key(pattern),
         "start": pattern.start,
@@ -51,18 +54,33 @@ def describe(pattern: Pattern) -> dict[str, Any]:
         "output": _settings(pattern),
         "plan": "eager",
         "notes": _notes(pattern),
+    } | _of_query(pattern.query)
+
+
+def _of_query(query: CompiledQuery | None) -> dict[str, Any]:
+    if query is None:
+        return {}
+    return {
+        "binds": list(query.variables),
+        "returns": {name: item.text for name, item in query.returns},
+        "absent before": [occurrence.text for occurrence in query.leading],
+        "absent after": [occurrence.text for occurrence in query.trailing],
     }
 
 
 def in_words(pattern: Pattern) -> str:
     told = describe(pattern)
-    lines = [f"pattern {pattern.name}: an automaton of {len(pattern.states)} states and {len(pattern.arcs)} arcs"]
+    form = "an automaton" if pattern.query is None else "a query, as an automaton"
+    lines = [f"pattern {pattern.name}: {form} of {len(pattern.states)} states and {len(pattern.arcs)} arcs"]
     lines += [f"  window     {told['window']}", f"  key        {told['key']}"]
     lines += [f"  starts in  {pattern.start}, at every event of the key"]
     lines += [f"  matches in {', '.join(told['final'])}"]
-    registers = [f"{name} ({facts['type']}, from {facts['initial']!r})" for name, facts in told["registers"].items()]
+    registers = [
+        f"{name} ({facts['type']}, from {_value(facts['initial'])})" for name, facts in told["registers"].items()
+    ]
     lines += [f"  registers  {', '.join(registers) or 'none'}"]
     lines += [f"  reads      {', '.join(told['reads']) or 'nothing of the event'}"]
+    lines += _query_words(told)
     lines += [f"  output     {told['output']}", f"  plan       {told['plan']}", "  arcs"]
     steps = [f"{arc['from']} -> {arc['to']}" for arc in told["arcs"]]
     id_width = max(len(arc["id"]) for arc in told["arcs"])
@@ -70,6 +88,20 @@ def in_words(pattern: Pattern) -> str:
         lines.append(f"    {arc['id']:<{id_width}}  {step:<{max(map(len, steps))}}  {_arc_words(arc)}")
     lines += [f"  note: {note}" for note in told["notes"]]
     return "\n".join(lines) + "\n"
+
+
+def _value(initial: Any) -> str:
+    return "unknown" if initial is None else repr(initial)
+
+
+def _query_words(told: dict[str, Any]) -> list[str]:
+    if told["form"] != "query":
+        return []
+    lines = [f"  binds      {', '.join(told['binds'])}"]
+    lines += [f"  returns    {name} = {text}" for name, text in told["returns"].items()]
+    lines += [f"  no event   before it, within the window, with {text}" for text in told["absent before"]]
+    lines += [f"  no event   after it, within the window, with {text}" for text in told["absent after"]]
+    return lines
 
 
 def _window(pattern: Pattern) -> str:
@@ -96,11 +128,12 @@ def _arc(arc: Arc) -> dict[str, Any]:
         "set": {name: transfer.text for name, transfer in arc.transfer},
         "valid": list(arc.lifetime.as_pair()),
         "epsilon": arc.epsilon,
-    }
+    } | ({} if arc.binds is None else {"binds": arc.binds})
 
 
 def _arc_words(arc: dict[str, Any]) -> str:
-    words = ["consumes nothing, if" if arc["epsilon"] else "if", arc["when"]]
+    words = [f"binds {arc['binds']},"] if "binds" in arc else []
+    words += ["consumes nothing, if" if arc["epsilon"] else "if", arc["when"]]
     if arc["set"]:
         words.append("then " + ", ".join(f"{name} := {text}" for name, text in arc["set"].items()))
     le, re = arc["valid"]
@@ -118,7 +151,10 @@ def _reads(pattern: Pattern) -> list[str]:
 
 
 def _settings(pattern: Pattern) -> str:
-    if pattern.speculation == math.inf:
+    query = pattern.query
+    if query is not None and query.trailing and query.absence == "window_end":
+        words = ["a match when its window has closed"]
+    elif pattern.speculation == math.inf:
         words = ["a match at once, retracted if a late or revised event proves it wrong"]
     else:
         words = [f"only events below the punctuation + {pattern.speculation} are matched"]
@@ -126,6 +162,10 @@ def _settings(pattern: Pattern) -> str:
         words.append("no step over a gap in seq before the punctuation has passed it (AFA+O)")
     if pattern.hold_output:
         words.append("inserts are held until they are final")
+    if pattern.output != "all":
+        words.append(f"of these the {_FEWER[pattern.output]} ones only")
+    if query is not None and query.timeouts:
+        words.append("start events whose window closes without a match are reported")
     return "; ".join(words)
 
 

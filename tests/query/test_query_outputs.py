@@ -9,6 +9,7 @@ import pytest
 
 from afa import Engine
 from afa.document import parse_patterns
+from arcfleet.cli.explain import describe, in_words
 
 ORDER = """
 pattern: unpaid
@@ -215,3 +216,14 @@ def test_arcs_of_a_query_come_from_its_text(name: str) -> None:
     arc = {"id": name, "from": "start", "to": "a", "when": "e.type == 'B'"}
     changes = engine.feed([json.dumps({"op": "arc", "pattern": "value", "arc": arc}).encode()])
     assert changes.bad == [(0, "`value` is a query: its arcs come from its text")]
+
+
+def test_explain_says_what_a_query_binds_returns_and_forbids() -> None:
+    [(steps, _), (unpaid, _)] = [parse_patterns(document)[0] for document in (STEPS, ORDER)]
+    told = in_words(steps)
+    assert "a query, as an automaton of" in told
+    assert "  binds      a, b, c\n  returns    total = r.sum(b.x)\n" in told
+    assert "binds b, if" in told
+    assert "no event   after it, within the window, with" in in_words(unpaid)
+    assert "a match when its window has closed" in in_words(unpaid)
+    assert describe(unpaid)["absent after"] == ["e.order == r.[order] and e.type == 'Payment'"]
