@@ -12,7 +12,6 @@ from afa.expression.tree import EventAttribute, EventField, walk
 from afa.pattern import Arc, CompiledQuery, CountWindow, Pattern, TimeWindow
 from arcfleet.cli.output import Format, JsonOption, OutputOption, PatternsArgument, write_json
 
-
 _FEWER: Final = {"non_overlapping": "not overlapping", "earliest_maximal": "earliest and maximal"}
 
 
