@@ -15,8 +15,9 @@ use pyo3::prelude::*;
 
 use super::export::{Content, Links, import};
 
-/// Rows of a sheet: so few that its memory, which has to be zero, stays near.
-const ROWS: usize = 1024;
+/// Rows of a sheet: so few that its memory, which has to be zero, stays near, and so many that it takes several batches
+/// of hundreds of rows.
+const ROWS: usize = 2048;
 /// Batches with more rows go by themselves.
 const FEW_ROWS: usize = 512;
 /// The bytes of the texts of a column, per row: ids are longer, but most batches do not fill the rows that they take.
