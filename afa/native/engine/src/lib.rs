@@ -80,6 +80,7 @@ pub mod scanned;
 pub mod scanned_column;
 pub mod segment;
 mod shapes;
+mod side_by_side;
 pub mod snapshot;
 pub mod snapshot_form;
 pub mod spine;

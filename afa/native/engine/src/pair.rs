@@ -24,16 +24,6 @@ pub(crate) struct Stepping {
 /// An event: its row, time and class.
 pub(crate) type Event = (u32, i64, u32);
 
-/// How far two lists have come together.
-enum Halt {
-    /// They are the same.
-    Same,
-    /// After so many entries: the next move of one of them is not known, or a window may have closed.
-    Stuck(usize, Event),
-    /// After all entries.
-    End,
-}
-
 impl Matcher<'_> {
     /// Whether the list that enters a page is so short that it is best stepped whole.
     pub(crate) fn may_be_paired(&self, pattern: usize, page: &Page, lane: usize) -> bool {
@@ -189,7 +179,9 @@ impl PairWalk<'_> {
         let mut at = 0;
         while at < slot {
             if let (Some(shaped), Stretch::Listed(listed)) = (&mut list.shaped, page.stretch()) {
-                at += self.step_alone(shaped, &listed[at..slot], &times[at..]);
+                let (listed, mut classes) = (&listed[at..slot], ClassReader::new(rows, pattern));
+                let event = |next: usize| (listed[next], classes.of(listed[next]));
+                at += shaped.go(self.stepper.program, rows, &times[at..], event);
             }
             if at < slot {
                 let row = page.row(at);
@@ -197,22 +189,6 @@ impl PairWalk<'_> {
                 at += 1;
             }
         }
-    }
-
-    /// Steps a list as far as its moves are known; the answer is over how many entries.
-    #[inline(never)] // the loop needs the registers
-    fn step_alone(&self, list: &mut Shaped, rows: &[u32], times: &[i64]) -> usize {
-        let program = &*self.stepper.program;
-        let (span, moves) = (program.window.span(), program.shapes.moves());
-        let mut classes = ClassReader::new(self.stepper.rows, self.pattern);
-        for (count, (row, ts)) in rows.iter().zip(times).enumerate() {
-            let found = moves.find(list.shape, classes.of(*row));
-            if found.is_stuck() || *ts >= list.expires {
-                return count;
-            }
-            list.follow(found, *row, ts.saturating_add(span));
-        }
-        rows.len()
     }
 
     /// Steps both lists over the entries from a place on, until they are the same. Where they are not, what enters a
@@ -237,58 +213,61 @@ impl PairWalk<'_> {
         let (pattern, rows): (usize, &Rows) = (self.pattern, self.stepper.rows);
         let times = page.times(rows);
         let mut at = slot;
-        loop {
-            let halt = match page.stretch() {
+        while at < times.len() {
+            let (count, are_same) = match page.stretch().part(at, times.len()) {
                 Stretch::Run(first, _) => {
                     let (chunk, offset) = parts(first);
                     let classes = &rows.chunk(chunk).classes(pattern)[offset..];
-                    let events = (first..).zip(times).zip(classes).skip(at);
-                    self.step_known(old, new, events.map(|((row, ts), class)| (row, *ts, *class)))
+                    #[allow(clippy::cast_possible_truncation)] // a run lies in one chunk
+                    let event = |next: usize| (first + next as u32, classes[next]);
+                    self.step_known(old, new, &times[at..], event)
                 }
                 Stretch::Listed(listed) => {
                     let mut classes = ClassReader::new(rows, pattern);
-                    let events = listed[at..].iter().zip(&times[at..]);
-                    self.step_known(old, new, events.map(|(row, ts)| (*row, *ts, classes.of(*row))))
+                    let event = |next: usize| (listed[next], classes.of(listed[next]));
+                    self.step_known(old, new, &times[at..], event)
                 }
             };
-            let (count, event) = match halt {
-                Halt::Same => return true,
-                Halt::End => return false,
-                Halt::Stuck(count, event) => (count, event),
-            };
-            self.step_both(old, new, event);
-            if old.is(new) {
+            at += count;
+            if are_same {
                 return true;
             }
-            at += count + 1;
+            if at < times.len() {
+                let row = page.row(at);
+                self.step_both(old, new, (row, times[at], rows.class(pattern, row)));
+                if old.is(new) {
+                    return true;
+                }
+                at += 1;
+            }
         }
+        false
     }
 
-    /// Steps both as far as their moves are known.
-    #[inline(never)] // the loop needs the registers
-    fn step_known(&mut self, old: &mut Stepping, new: &mut Stepping, mut events: impl Iterator<Item = Event>) -> Halt {
+    /// Steps both as far as their moves are known and no window closes, or until they are the same: then they are not
+    /// stepped any further. The answer is over how many entries, and whether they are the same.
+    #[inline]
+    fn step_known(
+        &mut self,
+        old: &mut Stepping,
+        new: &mut Stepping,
+        times: &[i64],
+        event: impl FnMut(usize) -> (u32, u32),
+    ) -> (usize, bool) {
         let (Some(old), Some(new)) = (&mut old.shaped, &mut new.shaped) else {
-            return events.next().map_or(Halt::End, |event| Halt::Stuck(0, event));
+            return (0, false);
         };
-        let program = &*self.stepper.program;
-        let (span, moves) = (program.window.span(), program.shapes.moves());
-        for (count, (row, ts, class)) in events.enumerate() {
-            let (before, after) = (moves.find(old.shape, class), moves.find(new.shape, class));
-            if before.is_stuck() || after.is_stuck() || ts >= old.expires.min(new.expires) {
-                return Halt::Stuck(count, (row, ts, class));
-            }
-            let closes = ts.saturating_add(span);
-            old.follow(before, row, closes);
-            new.follow(after, row, closes);
-            if before.is_final() || after.is_final() {
-                let (old, new) = (old.words(program), new.words(program));
-                note_words(self.findings, program, self.pattern, row, &old, &new);
-            }
-            if old.shape == new.shape && old.has_starts_of(new) {
-                return Halt::Same;
-            }
+        let (program, rows) = (&*self.stepper.program, self.stepper.rows);
+        let known = (program.shapes.moves(), program.window.span());
+        let (count, are_same) = old.go_beside(new, known, times, event, |old, new, row| {
+            let (old, new) = (old.words(program), new.words(program));
+            note_words(self.findings, program, self.pattern, row, &old, &new);
+        });
+        if !are_same {
+            old.look_up_expiry(program, rows);
+            new.look_up_expiry(program, rows);
         }
-        Halt::End
+        (count, are_same)
     }
 
     /// Steps both lists over one entry.

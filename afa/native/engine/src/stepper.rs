@@ -66,20 +66,20 @@ pub(crate) struct Stepper<'a> {
 pub(crate) struct Shaped {
     pub(crate) shape: u32,
     pub(crate) expires: i64,
-    starts: Starts,
-    head: usize,
-    length: usize,
+    pub(crate) starts: Starts,
+    pub(crate) head: usize,
+    pub(crate) length: usize,
 }
 
-type Starts = [u32; RING];
+pub(crate) type Starts = [u32; RING];
 
 /// A list that has a shape, without its start events: apart from them, so that a loop has it in registers.
 #[derive(Clone, Copy)]
-struct Cursor {
-    shape: u32,
-    head: usize,
+pub(crate) struct Cursor {
+    pub(crate) shape: u32,
+    pub(crate) head: usize,
     /// The move that led here: it knows how long the list is.
-    last: Move,
+    pub(crate) last: Move,
 }
 
 impl<'a> Stepper<'a> {
@@ -281,7 +281,18 @@ impl Shaped {
         let mut cursor = self.cursor();
         cursor.follow(&mut self.starts, found, row);
         self.expires = if found.is_fresh() { closes } else { self.expires };
+        self.stand_at(cursor);
+    }
+
+    #[inline]
+    pub(crate) fn stand_at(&mut self, cursor: Cursor) {
         (self.shape, self.head, self.length) = (cursor.shape, cursor.head, cursor.last.length());
+    }
+
+    /// Finds out when the first word expires.
+    #[inline]
+    pub(crate) fn look_up_expiry(&mut self, program: &Program, rows: &Rows) {
+        self.expires = self.cursor().expires(&self.starts, program, rows);
     }
 
     /// Whether two lists of one shape have the same start events.
@@ -394,7 +405,7 @@ impl Cursor {
     }
 
     /// Brings words together that stay, not all of which are neighbours.
-    fn scatter(self, starts: &mut Starts, kept: u16) {
+    pub(crate) fn scatter(self, starts: &mut Starts, kept: u16) {
         let mut to = 0;
         for from in 0..self.last.length() {
             starts[self.place(to)] = starts[self.place(from)];
