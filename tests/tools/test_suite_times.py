@@ -23,7 +23,7 @@ def junit(folder: Path, cases: list[tuple[str, str, float, str]], total_s: float
         ("tests.worker.test_loop", FLEET),
         ("tests.coordinator.test_app", FLEET),
         ("tests.pipeline.test_backfill", PIPELINE),
-        ("tests.local.test_broker", REST),
+        ("tests.local.test_broker", FLEET),
         ("tests.test_tidy", REST),
         ("tests.test_afa.TestClass", REST),
         ("", REST),
