@@ -24,7 +24,6 @@ from afa.query.tree import (
     Aggregate,
     At,
     Component,
-    EventSet,
     EventValue,
     Kleene,
     Length,
@@ -34,6 +33,8 @@ from afa.query.tree import (
     Reference,
     Single,
     Strategy,
+    leading_negations,
+    members,
     references,
 )
 from afa.query.value_vector import ONE, ValueVector, field
@@ -110,7 +111,7 @@ class _Compiler:
                 return
         at = max((self.component_of[reference.variable] for reference in found), default=0)
         here = frozenset(reference.variable for reference in found if self.component_of[reference.variable] == at)
-        kleene = {member.variable for member in _members(self.components[at]) if isinstance(member, Kleene)}
+        kleene = {member.variable for member in members(self.components[at]) if isinstance(member, Kleene)}
         is_whole = any(reference.variable in kleene and _needs_all(reference) for reference in found)
         self.placed[at].append(_Placed(expression, found, here, is_whole))
 
@@ -127,8 +128,8 @@ class _Compiler:
     def pattern(self, name: str) -> Pattern:
         sketches = [*self._start_arcs(), *(arc for state in self._states() for arc in self._arcs_of(state))]
         returns = tuple((item.name, self._translated(item.expression)) for item in self.query.returns)
-        leading = self._forbidden(_leading_negations(self.query.components))
-        trailing = self._forbidden(_leading_negations(self.query.components[::-1]))
+        leading = self._forbidden(leading_negations(self.query.components))
+        trailing = self._forbidden(leading_negations(self.query.components[::-1]))
         registers = self._registers()
         arcs = tuple(self._arc(sketch) for sketch in sketches)
         window: Window = None if self.counts else self.query.window
@@ -173,7 +174,7 @@ class _Compiler:
     # ---------------------------------------------------------------- the arcs of a state
 
     def _start_arcs(self) -> Iterator[_Sketch]:
-        for member in _members(self.components[0]):
+        for member in members(self.components[0]):
             fence = _all([*self._own_partition(at_start=True), *self._binding(member, 0, (), is_first=True)])
             yield self._bind(START, _State(0, (member.variable,)), fence, member, is_first=True)
 
@@ -189,7 +190,7 @@ class _Compiler:
 
     def _takes(self, state: _State) -> Iterator[_Sketch]:
         """The current component binds another event."""
-        for member in _members(self.components[state.at]):
+        for member in members(self.components[state.at]):
             is_first = member.variable not in state.begun
             if isinstance(member, Single) and not is_first:
                 continue
@@ -204,7 +205,7 @@ class _Compiler:
         """The next component binds its first event."""
         if not self._is_begun(state) or self._is_last(state) or state.mark == "!":
             return
-        for member in _members(self.components[state.at + 1]):
+        for member in members(self.components[state.at + 1]):
             binding = self._binding(member, state.at + 1, (), is_first=True)
             fence = _all([*self._own_partition(), *self._in_window(), *self._leaving(state), *binding])
             yield self._bind(state.name, _State(state.at + 1, (member.variable,)), fence, member, is_first=True)
@@ -276,7 +277,7 @@ class _Compiler:
     def _leaving(self, state: _State) -> list[Node]:
         """What must hold of the current component for the next one to begin, or for a match."""
         tests: list[Node] = []
-        for member in _members(self.components[state.at]):
+        for member in members(self.components[state.at]):
             if isinstance(member, Kleene) and member.least > 1:
                 least = tree.Literal(Type.INT, member.least)
                 tests.append(tree.Comparison(Type.BOOL, ">=", self.vector.length(member.variable), least))
@@ -313,7 +314,7 @@ class _Compiler:
         if not self._is_begun(state):
             return None
         tests: list[Node] = []
-        for member in _members(self.components[state.at]):
+        for member in members(self.components[state.at]):
             if isinstance(member, Kleene):
                 if member.most is None:
                     return None
@@ -407,24 +408,8 @@ def _needs_all(reference: Reference) -> bool:
     return isinstance(reference, Length) or reference.over is Over.ALL
 
 
-def _members(component: Component) -> tuple[Single | Kleene, ...]:
-    if isinstance(component, EventSet):
-        return component.members
-    assert not isinstance(component, Negated)
-    return (component,)
-
-
 def _names(component: Component) -> tuple[str, ...]:
-    return tuple(member.variable for member in _members(component))
-
-
-def _leading_negations(components: Iterable[Component]) -> list[Negated]:
-    found = []
-    for component in components:
-        if not isinstance(component, Negated):
-            break
-        found.append(component)
-    return found
+    return tuple(member.variable for member in members(component))
 
 
 def _all(tests: Iterable[Node]) -> Node:

@@ -19,7 +19,6 @@ from afa.query.tree import (
     At,
     Component,
     CountWindow,
-    EventSet,
     EventValue,
     Kleene,
     Length,
@@ -29,6 +28,8 @@ from afa.query.tree import (
     Single,
     Strategy,
     TimeWindow,
+    leading_negations,
+    members,
     references,
 )
 from afa.records import Event
@@ -178,7 +179,7 @@ class Enumeration:
 
     def _take(self, run: Run, event: Event) -> Iterator[Run]:
         """The current component binds the event, if it has room."""
-        for variable in _members(self.components[run.at]):
+        for variable in members(self.components[run.at]):
             if _has_room(variable, run):
                 yield from self._bound(run, run.at, variable, event)
 
@@ -189,7 +190,7 @@ class Enumeration:
             return
         if run is not None and not (self._completes_component(run) and self._may_leave(run, event)):
             return
-        for variable in _members(self.components[at]):
+        for variable in members(self.components[at]):
             yield from self._bound(run, at, variable, event)
 
     def _bound(self, run: Run | None, at: int, variable: Single | Kleene, event: Event) -> Iterator[Run]:
@@ -200,12 +201,12 @@ class Enumeration:
             yield after
 
     def _is_full(self, run: Run) -> bool:
-        return not any(_has_room(variable, run) for variable in _members(self.components[run.at]))
+        return not any(_has_room(variable, run) for variable in members(self.components[run.at]))
 
     def _completes_component(self, run: Run) -> bool:
         """Whether the current component has what it needs, and its conditions over all of it hold."""
-        members = _members(self.components[run.at])
-        enough = all(run.count(member.variable) >= getattr(member, "least", 1) for member in members)
+        own = members(self.components[run.at])
+        enough = all(run.count(member.variable) >= getattr(member, "least", 1) for member in own)
         return enough and all(
             self._holds(placed, run) for placed in self.placed if placed.at == run.at and placed.whole
         )
@@ -220,7 +221,7 @@ class Enumeration:
         component = self.components[run.at]
         after = self.query.components.index(component) + 1
         return not any(
-            self._occurs(negation, between, run) for negation in _leading_negations(self.query.components[after:])
+            self._occurs(negation, between, run) for negation in leading_negations(self.query.components[after:])
         )
 
     def _occurs(self, negation: Negated, events: Sequence[Event], run: Run) -> bool:
@@ -241,8 +242,8 @@ class Enumeration:
 
     def _is_free_of_negations(self, run: Run) -> bool:
         """Those before the first component and after the last one."""
-        leading = _leading_negations(self.query.components)
-        trailing = _leading_negations(self.query.components[::-1])
+        leading = leading_negations(self.query.components)
+        trailing = leading_negations(self.query.components[::-1])
         if not leading and not trailing:
             return True
         assert isinstance(self.query.window, TimeWindow)
@@ -270,7 +271,7 @@ class Enumeration:
         places = [index for index, component in enumerate(self.components) if named & _names(component)]
         at = max(places, default=0)
         own = [reference for reference in found if reference.variable in _names(self.components[at])]
-        kleene = {member.variable for member in _members(self.components[at]) if isinstance(member, Kleene)}
+        kleene = {member.variable for member in members(self.components[at]) if isinstance(member, Kleene)}
         whole = any(
             isinstance(reference, Length)
             or (isinstance(reference, Aggregate) and reference.over is Over.ALL)
@@ -295,15 +296,8 @@ class Enumeration:
         return all(value_in(placed.expression, run.bindings, index) is True for index in indices)
 
 
-def _members(component: Component) -> tuple[Single | Kleene, ...]:
-    if isinstance(component, EventSet):
-        return component.members
-    assert not isinstance(component, Negated)
-    return (component,)
-
-
 def _names(component: Component) -> set[str]:
-    return {member.variable for member in _members(component)}
+    return {member.variable for member in members(component)}
 
 
 def _has_room(variable: Single | Kleene, run: Run) -> bool:
@@ -315,15 +309,6 @@ def _is_indexed(reference: EventValue | Aggregate | Length) -> bool:
     if isinstance(reference, Aggregate):
         return reference.over is Over.BEFORE
     return isinstance(reference, EventValue) and reference.at in (At.CURRENT, At.PREVIOUS)
-
-
-def _leading_negations(components: Sequence[Component]) -> list[Negated]:
-    found = []
-    for component in components:
-        if not isinstance(component, Negated):
-            break
-        found.append(component)
-    return found
 
 
 def non_overlapping(matches: Sequence[QueryMatch], identity: Callable[[QueryMatch], str]) -> list[QueryMatch]:

@@ -32,7 +32,7 @@ A RETURN item may name positive variables, in the forms of rule 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
@@ -63,6 +63,8 @@ __all__ = [
     "TimeWindow",
     "Variable",
     "Window",
+    "leading_negations",
+    "members",
     "references",
 ]
 
@@ -229,6 +231,24 @@ def _variables(components: tuple[Component, ...]) -> Iterator[Variable]:
             yield from component.members
         else:
             yield component
+
+
+def members(component: Component) -> tuple[Single | Kleene, ...]:
+    """The variables of a component that binds events: those of a set, or itself."""
+    if isinstance(component, EventSet):
+        return component.members
+    assert not isinstance(component, Negated)
+    return (component,)
+
+
+def leading_negations(components: Iterable[Component]) -> list[Negated]:
+    """The negations before the first component that binds events."""
+    found = []
+    for component in components:
+        if not isinstance(component, Negated):
+            break
+        found.append(component)
+    return found
 
 
 def references(node: Node) -> list[Reference]:

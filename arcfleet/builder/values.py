@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -27,14 +28,14 @@ _MOST_PARTS: Final = MAX_CONDITION_TOKENS
 _MOST_LEVELS: Final = 2 * MAX_EXPRESSION_DEPTH
 
 
-class Operand:
+class Operand(ABC):
     """What Python's operators take. All give values, `==` too, so none of these has a truth or a hash."""
 
     __slots__ = ()
 
+    @abstractmethod
     def _value(self) -> Value:
         """Itself, if it is a value. Raises PatternError, with what to write instead."""
-        raise NotImplementedError
 
     def __bool__(self) -> NoReturn:
         fix = "write & | ~ in place of and, or, not, and (x > 1) & (x < 5) in place of 1 < x < 5"
