@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from afa.reading import Fault
-from afa.records import Change, EmittedPunctuation, MatchChange, Timeout
+from afa.records import Bindings, Change, EmittedPunctuation, Match, MatchChange, Timeout
 
 Told = tuple[int, Change]  # the index of the record that led to it, and the change
 Encoded = tuple[bytes | None, bytes, list[tuple[str, bytes]]]  # key, value, headers: ready to produce
@@ -123,9 +123,18 @@ def _told(row: tuple[Any, ...], registers: dict[str, list[str]]) -> Told:
     if row[0] == "punctuation":
         _, record, pattern, ts, _ = row
         return record, EmittedPunctuation(pattern, ts)
-    op, record, pattern, key, span, state, values, events, degraded, identity = row
+    if row[0] == "timeout":
+        _, record, pattern, key, (start, until), reached, bound = row
+        return record, Timeout(pattern, key, start, until, reached, tuple(named for named in _bindings(bound) if named[1]))
+    op, record, pattern, key, (start, end, until), state, values, (first, last), degraded, identity, bound = row
     named = tuple(zip(registers[pattern], values, strict=True))
-    return record, MatchChange.of(op, identity, pattern, key, span, state, named, events, degraded)
+    bindings = None if bound is None else _bindings(bound)
+    match = Match(pattern, key, start, end, until, state, named, first, last, bindings)
+    return record, MatchChange(op, match, identity, degraded)
+
+
+def _bindings(bound: list[tuple[str, list[tuple[int, str]]]]) -> Bindings:
+    return tuple((name, tuple(events)) for name, events in bound)
 
 
 def _row(change: Change) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from afa import _native
 from afa.arc_table import ArcTable, table_of
 from afa.arcs import read_expression
 from afa.changes import Changes, NativeChanges
-from afa.errors import PatternError, RecordError, SnapshotError
+from afa.errors import RecordError, SnapshotError
 from afa.expression import Scope, Type, pack
 from afa.expression.tree import INT_MIN
-from afa.pattern import Arc, CountWindow, Lifetime, Pattern, Time, TimeWindow
+from afa.pattern import Arc, CompiledQuery, CountWindow, Lifetime, Pattern, Time, TimeWindow
 from afa.reading import Fault
 from afa.records import ArcChange, ArcRetraction, Record, read_record
 from afa.source import Source, pack_source
@@ -52,14 +52,12 @@ class NativeEngine:
     """Feeds the native engine. Arc changes and conditions whose texts it has not seen come back to be checked."""
 
     def __init__(self, patterns: list[Pattern], source: Source | None, limits: dict[str, int]) -> None:
-        for pattern in patterns:
-            _check_is_there(pattern)
         self.patterns = patterns
         self.source = source
         packed = [_packed_pattern(pattern) for pattern in patterns]
         self.native = _native.NativeEngine(packed, pack_source(source), list(limits.items()))
         self._finals = {pattern.name: set(pattern.finals) for pattern in patterns}
-        self._registers = {pattern.name: [register.name for register in pattern.registers] for pattern in patterns}
+        self._registers = {pattern.name: _told_names(pattern) for pattern in patterns}
         # Arcs whose text is all that there is to say of them, by the number of their body; and those that have more to
         # them (epsilon, final, the least time), by their id.
         self._bodies: dict[tuple[int, int], Arc] = {}
@@ -224,12 +222,11 @@ class NativeEngine:
         return self.native.counters()
 
 
-def _check_is_there(pattern: Pattern) -> None:
-    """Queries run on the reference engine before they run here."""
-    missing = "queries are" if pattern.query is not None else f"`output: {pattern.output}` is"
-    if pattern.query is not None or pattern.output != "all":
-        what = f"{pattern.name}: {missing} not there yet in the native engine"
-        raise PatternError(what, fix="use the reference engine for now: `--engine reference`")
+def _told_names(pattern: Pattern) -> list[str]:
+    """The names of what a match tells: registers, or what a query returns."""
+    if pattern.query is not None:
+        return [name for name, _ in pattern.query.returns]
+    return [register.name for register in pattern.registers]
 
 
 class _Lines:
@@ -282,6 +279,8 @@ def _packed_pattern(pattern: Pattern) -> bytes:
             _bound(pattern.speculation),
             pattern.hold_output,
             pattern.gap_free,
+            pattern.output,
+            _query_fields(pattern.query),
             [_arc_fields(arc) for arc in pattern.arcs],
         ]
     )
@@ -290,7 +289,22 @@ def _packed_pattern(pattern: Pattern) -> bytes:
 def _arc_fields(arc: Arc) -> list[Any]:
     transfer = [[name, pack(expression)] for name, expression in arc.transfer]
     ends = (_bound(arc.lifetime.le), _bound(arc.lifetime.re))
-    return [arc.id, arc.source, arc.target, pack(arc.fence), transfer, arc.epsilon, arc.final, *ends]
+    return [arc.id, arc.source, arc.target, pack(arc.fence), transfer, arc.epsilon, arc.final, arc.binds, *ends]
+
+
+def _query_fields(query: CompiledQuery | None) -> list[Any] | None:
+    if query is None:
+        return None
+    return [
+        query.variables,
+        query.partition,
+        [[name, pack(expression)] for name, expression in query.returns],
+        [pack(occurs) for occurs in query.leading],
+        [pack(occurs) for occurs in query.trailing],
+        query.absence == "speculative",
+        query.timeouts,
+        query.components,
+    ]
 
 
 def _pack(value: Any) -> bytes:

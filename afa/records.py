@@ -210,22 +210,6 @@ class MatchChange:
     id: str
     degraded: bool = False  # a limit has made its key's results incomplete
 
-    @classmethod
-    def of(  # noqa: PLR0917 - as many parts as a match has
-        cls,
-        op: Literal["insert", "retract"],
-        identity: str,
-        pattern: str,
-        key: str,
-        span: tuple[int, int, int | None],
-        state: str,
-        registers: tuple[tuple[str, RegisterValue], ...],
-        events: tuple[str, str],
-        degraded: bool,
-    ) -> MatchChange:
-        """From its parts; `span` is start, end and until, `events` the ids of the first and the last."""
-        return cls(op, Match(pattern, key, *span, state, registers, *events), identity, degraded)
-
     @property
     def order(self) -> tuple[str, int, int, str]:
         """In which the changes of one record, and final results, are listed."""

@@ -64,7 +64,7 @@ def _net(told: Sequence[Told]) -> list[Told]:
     balance: dict[tuple[str, str], int] = {}  # by id and content
     gone: dict[tuple[str, str], MatchChange] = {}
     come: dict[tuple[str, str], MatchChange] = {}
-    timeouts: list[Change] = []
+    timeouts: list[Timeout] = []
     punctuations: dict[str, Change] = {}
     for _, change in told:
         if isinstance(change, Timeout):
@@ -78,7 +78,9 @@ def _net(told: Sequence[Told]) -> list[Told]:
         (come if change.op == "insert" else gone)[which] = change
     retracts = [gone[which] for which, count in balance.items() if count < 0]
     inserts = [come[which] for which, count in balance.items() if count > 0]
-    changes: list[Change] = [*sorted(retracts, key=_order), *sorted(inserts, key=_order), *timeouts]
+    changes: list[Change] = [*sorted(retracts, key=_order), *sorted(inserts, key=_order)]
+    timeouts.sort(key=lambda timeout: timeout.order)
+    changes += timeouts
     changes += punctuations.values()
     return [(0, change) for change in changes]
 

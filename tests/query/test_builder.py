@@ -258,8 +258,7 @@ def test_a_pattern_runs() -> None:
         events={"Shelf": {"tag": "int", "site": "string"}} | {name: {"tag": "int"} for name in ("Register", "Exit")},
     )
     assert (pattern.name, pattern.output) == ("shop", "non_overlapping")
-    engine = Engine([pattern], engine="reference")
-    changes = engine.feed(
+    changes = Engine([pattern]).feed(
         [
             b'{"id":"e1","key":"k","ts":1,"type":"Shelf","data":{"tag":7,"site":"A"}}',
             b'{"id":"e2","key":"k","ts":2,"type":"Exit","data":{"tag":7}}',

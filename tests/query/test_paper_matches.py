@@ -1,10 +1,12 @@
 """What the papers say about their own queries, on both ways to evaluate one."""
 
+import json
 import math
 import random
 
 import pytest
 
+from afa import Engine
 from afa.arc_table import ArcTable
 from afa.computation import Computation, Counters
 from afa.query import parse_query
@@ -25,13 +27,16 @@ def named(match: QueryMatch) -> Bound:
 
 
 def bindings(text: str, events: list[Event]) -> list[Bound]:
-    """The bindings of all matches; both references must agree on them."""
+    """The bindings of all matches; both references and the native engine must agree on them."""
     query = parse_query(text)
     found = [named(match) for match in Enumeration(query, events, math.inf).matches()]
     records = {(event.ts, event.id): [event] for event in events}
     run = Computation(ArcTable(compile_query(query, "q")), "key", records, math.inf, Counters(), math.inf)
     compiled = [{name: [id_ for _, id_ in bound] for name, bound in match.bindings or ()} for match in run.matches()]
     assert in_order(compiled) == in_order(found)
+    lines = [{"key": "key", "ts": one.ts, "id": one.id, "type": one.type, "data": one.data} for one in events]
+    told = Engine([compile_query(query, "q")]).feed([json.dumps(line).encode() for line in lines])
+    assert in_order([change["bindings"] for change in told.to_records()]) == in_order(found)
     return found
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from afa import Engine, PatternError, load_patterns
+from afa import PatternError, load_patterns
 from afa.document import parse_patterns
 from afa.pattern import TimeWindow
 
@@ -46,12 +46,6 @@ def test_a_good_query_is_an_automaton_with_its_options() -> None:
 def test_what_is_not_there_yet_is_refused() -> None:
     error = refused(document("encoding: ¦compressed"))
     assert error.what == "`encoding: compressed` is not there yet"
-    automaton = "pattern: q\nstart: a\nfinal: [b]\noutput: non_overlapping\narcs: [{id: x, from: a, to: b}]\n"
-    for text in (document(), automaton):
-        patterns = [pattern for pattern, _ in parse_patterns(text, "q.yaml")]
-        assert Engine(patterns, engine="reference")
-        with pytest.raises(PatternError, match="not there yet in the native engine"):
-            Engine(patterns)
 
 
 HEAD = "pattern: q\nquery: "

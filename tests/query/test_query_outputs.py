@@ -9,6 +9,7 @@ import pytest
 
 from afa import Engine
 from afa.document import parse_patterns
+from afa.engine import EngineName
 from arcfleet.cli.explain import describe, in_words
 
 ORDER = """
@@ -30,10 +31,14 @@ timeouts: true
 
 
 def fed(document: str, *records: dict[str, Any]) -> list[list[dict[str, Any]]]:
-    """What each record led to."""
+    """What each record led to, on both engines."""
     patterns = [pattern for pattern, _ in parse_patterns(document)]
-    engine = Engine(patterns, engine="reference")
-    return [engine.feed([json.dumps(record).encode()]).to_records() for record in records]
+    native, reference = Engine(patterns), Engine(patterns, engine="reference")
+    told = []
+    for line in (json.dumps(record).encode() for record in records):
+        told.append(native.feed([line]).to_records())
+        assert told[-1] == reference.feed([line]).to_records()
+    return told
 
 
 def event(name: str, ts: int, kind: str, **data: object) -> dict[str, Any]:
@@ -179,8 +184,9 @@ def test_one_and_true_and_a_float_are_three_values() -> None:
     ]
 
 
-def test_another_value_is_told_net_per_batch_too() -> None:
-    engine = Engine([pattern for pattern, _ in parse_patterns(VALUE)], engine="reference", net="batch")
+@pytest.mark.parametrize("name", ["native", "reference"])
+def test_another_value_is_told_net_per_batch_too(name: EngineName) -> None:
+    engine = Engine([pattern for pattern, _ in parse_patterns(VALUE)], engine=name, net="batch")
     engine.feed([json.dumps(event("a", 0, "A", x=1)).encode()])
     revised = [event("a", 0, "A", x=rev) | {"rev": rev} for rev in (2, 3)]
     told = engine.feed([json.dumps(one).encode() for one in revised]).to_records()
@@ -211,8 +217,9 @@ def test_another_lifetime_leaves_an_arc_of_a_query_what_it_binds() -> None:
 
 
 @pytest.mark.parametrize("name", ["start:begin-a", "another"])
-def test_arcs_of_a_query_come_from_its_text(name: str) -> None:
-    engine = Engine([pattern for pattern, _ in parse_patterns(VALUE)], engine="reference")
+@pytest.mark.parametrize("engine_name", ["native", "reference"])
+def test_arcs_of_a_query_come_from_its_text(engine_name: EngineName, name: str) -> None:
+    engine = Engine([pattern for pattern, _ in parse_patterns(VALUE)], engine=engine_name)
     arc = {"id": name, "from": "start", "to": "a", "when": "e.type == 'B'"}
     changes = engine.feed([json.dumps({"op": "arc", "pattern": "value", "arc": arc}).encode()])
     assert changes.bad == [(0, "`value` is a query: its arcs come from its text")]

@@ -1,4 +1,4 @@
-"""Small cases derived by hand from the page on what a match is, each named by its sentence; run on both references.
+"""Small cases derived by hand from the page on what a match is, each named by its sentence; run in every way.
 
 An event is written as its type and `ts`, which is its id too, followed by its data: `A1 {"x": 2}`. `-3` is of a type
 that no query here names. A match is written as its bindings: `a=A1 b=B2,B3`.
@@ -14,6 +14,7 @@ import pytest
 
 from afa import Engine
 from afa.document import parse_patterns
+from afa.engine import EngineName
 from afa.query import parse_query
 from afa.query.enumeration import Enumeration
 from afa.records import Event
@@ -332,9 +333,13 @@ CASES: dict[str, tuple[str, list[str], list[str]]] = {
 }
 
 
-def compiled(text: str, events: list[Event]) -> list[str]:
+def native(text: str, events: list[Event]) -> list[str]:
+    return compiled(text, events, "native")
+
+
+def compiled(text: str, events: list[Event], name: EngineName = "reference") -> list[str]:
     document = json.dumps({"pattern": "q", "query": text})
-    engine = Engine([pattern for pattern, _ in parse_patterns(document)], engine="reference")
+    engine = Engine([pattern for pattern, _ in parse_patterns(document)], engine=name)
     lines = [
         {"key": event.key, "ts": event.ts, "id": event.id, "type": event.type, "data": event.data} for event in events
     ]
@@ -358,7 +363,7 @@ def enumerated(text: str, events: list[Event]) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("find", [compiled, enumerated])
+@pytest.mark.parametrize("find", [native, compiled, enumerated])
 @pytest.mark.parametrize("sentence", CASES)
 def test_a_sentence_of_the_page(sentence: str, find: object) -> None:
     text, events, expected = CASES[sentence]

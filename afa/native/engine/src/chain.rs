@@ -22,7 +22,7 @@ impl Program {
     /// Looks whether the pattern is linear, from all bodies it has; to be asked before any arc is alive.
     pub fn find_chain(&mut self) {
         let timed = matches!(self.window, Window::Time(_));
-        let plain = self.registers.is_empty() && self.key_field.is_none();
+        let plain = self.registers.is_empty() && self.key_field.is_none() && !self.is_observed();
         if timed && plain && !self.gap_free && self.speculation.is_none() {
             self.chain = self.follow_chain().unwrap_or_default();
         }

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use crate::bound_columns::{BoundColumns, Having};
 use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, IdSlot, Patterns, Sources, write_hex};
 use crate::json_text::{POSITION_DIGITS, Positions};
 use crate::outcomes::{OutcomeTexts, Outcomes};
@@ -110,6 +111,8 @@ pub struct ChangeColumns {
     first: TextBuffer,
     last: TextBuffer,
     matches: Option<TextBuffer>,
+    /// Only where queries tell.
+    bound: Option<BoundColumns>,
 }
 
 impl ChangeTable {
@@ -136,8 +139,9 @@ impl ChangeTable {
             first: TextBuffer::for_texts(rows, 12),
             last: TextBuffer::for_texts(rows, 12),
             matches: with_ids.then(|| self.match_ids()),
+            bound: BoundColumns::of(self),
         };
-        columns.fill(&self.rows, &self.sources(), self.outcomes.texts(&self.patterns));
+        columns.fill(self, self.outcomes.texts(&self.patterns));
         let nothing_to_name = self.keys.is_empty() || self.outcomes.is_empty() || self.patterns.is_empty();
         if nothing_to_name && columns.punctuations < rows {
             return Err("a match without a key or an outcome".into());
@@ -172,7 +176,8 @@ impl ChangeColumns {
 
     /// The columns, in the order of [`COLUMNS`].
     pub fn columns(&self) -> impl Iterator<Item = Column<'_>> {
-        let of_matches = |values| self.column(0, self.punctuations, values);
+        let with_key = |values| self.column(0, self.punctuations, values);
+        let of_matches = move |values| self.column_having(Having::Match, with_key(values));
         let always = |values| self.column(0, 0, values);
         let dictionary = |number, texts| Values::Dictionary(self.indices_of(number), texts);
         let outcomes = self.outcomes.texts(&self.patterns);
@@ -183,21 +188,39 @@ impl ChangeColumns {
         let fixed = [
             always(dictionary(0, OPERATIONS)),
             always(dictionary(1, self.patterns.names())),
-            of_matches(dictionary(2, self.keys.texts())),
-            of_matches(Values::Times(self.times_of(0))),
-            always(Values::Times(self.times_of(1))),
+            with_key(dictionary(2, self.keys.texts())),
+            with_key(Values::Times(self.times_of(0))),
+            self.column_having(Having::End, always(Values::Times(self.times_of(1)))),
             self.column(1, self.without_until, Values::Times(self.times_of(2))),
-            of_matches(dictionary(3, outcomes.states())),
+            self.column_having(Having::State, with_key(dictionary(3, outcomes.states()))),
             of_matches(Values::Texts(self.first.texts())),
             of_matches(Values::Texts(self.last.texts())),
             of_matches(dictionary(4, outcomes.registers())),
-            self.column(2, self.rows, Values::Texts(nothing)),
+            self.bindings(nothing),
         ];
         let ids = self
             .matches
             .iter()
             .map(move |ids| of_matches(Values::Texts(ids.texts())));
         fixed.into_iter().chain(ids)
+    }
+
+    /// What matches of queries have bound; nothing where there is no query.
+    fn bindings<'a>(&'a self, nothing: Texts<'a>) -> Column<'a> {
+        let texts = self.bound.as_ref().map_or(nothing, |bound| bound.bindings.texts());
+        self.column_having(Having::Bindings, self.column(2, self.rows, Values::Texts(texts)))
+    }
+
+    /// A column that rows of queries have or lack in their own way.
+    fn column_having<'a>(&'a self, kind: Having, column: Column<'a>) -> Column<'a> {
+        let Some((bits, null_count)) = self.bound.as_ref().map(|bound| bound.validity(kind)) else {
+            return column;
+        };
+        Column {
+            validity: (null_count > 0).then_some(bits),
+            null_count,
+            values: column.values,
+        }
     }
 
     fn column<'a>(&'a self, bits: usize, null_count: usize, values: Values<'a>) -> Column<'a> {
@@ -217,9 +240,18 @@ impl ChangeColumns {
         &self.times[number * self.rows..(number + 1) * self.rows]
     }
 
-    fn fill(&mut self, rows: &[ChangeRow], sources: &Sources<'_>, outcomes: &OutcomeTexts) {
+    fn fill(&mut self, table: &ChangeTable, outcomes: &OutcomeTexts) {
+        let (rows, sources) = (&table.rows, &table.sources());
         let (mut first, mut last) = (Positions::default(), Positions::default());
-        let of_outcome = |numbers: &[i32], row: &ChangeRow| numbers.get(row.outcome as usize).copied().unwrap_or(0);
+        let has_bound = self.bound.is_some();
+        let of_outcome = |numbers: &[i32], row: &ChangeRow| {
+            let outcome = if has_bound {
+                table.outcome_number(row)
+            } else {
+                row.outcome
+            };
+            numbers.get(outcome as usize).copied().unwrap_or(0)
+        };
         let count = rows.len();
         let (patterns, keys) = (self.patterns.len(), self.keys.offsets.len() - 1);
         for (chunk, rows) in rows.chunks(ROWS_AT_ONCE).enumerate() {
@@ -263,8 +295,8 @@ impl ChangeColumns {
 
 /// The names of [`ChangeKind`] in its order.
 const OPERATIONS: Texts<'static> = Texts {
-    offsets: &[0, 7, 13, 24],
-    bytes: b"retractinsertpunctuation",
+    offsets: &[0, 7, 13, 20, 31],
+    bytes: b"retractinserttimeoutpunctuation",
 };
 
 impl TextBuffer {

@@ -10,6 +10,7 @@ use blake2::digest::consts::U16;
 use blake2::{Blake2b, Digest};
 use foldhash::fast::FixedState;
 
+use crate::bound_matches::BoundMatches;
 use crate::change_arrow::{TextBuffer, Texts};
 use crate::event::Id;
 use crate::json_text::{LONG_POSITION, Positions, write_int, write_position, write_text};
@@ -24,6 +25,8 @@ pub enum ChangeKind {
     Retract,
     /// A match came to be.
     Insert,
+    /// The window of a start event has closed, and no match came from it.
+    Timeout,
     /// Nothing below a time changes any more.
     Punctuation,
 }
@@ -35,6 +38,7 @@ impl ChangeKind {
         match self {
             Self::Retract => "retract",
             Self::Insert => "insert",
+            Self::Timeout => "timeout",
             Self::Punctuation => "punctuation",
         }
     }
@@ -84,7 +88,7 @@ pub struct ChangeRow {
     pub pattern: u32,
     /// The key; of a punctuation the number of its partition.
     pub key: u32,
-    /// The final state and the registers; without meaning for a punctuation.
+    /// The final state and the registers, or of a query the bindings; without meaning for a punctuation.
     pub outcome: u32,
     /// The place of the input record in its batch.
     pub record: u32,
@@ -129,8 +133,10 @@ impl ChangeRow {
 pub struct PatternFace {
     /// Its name.
     pub name: Arc<str>,
-    /// The names of its registers, in order.
+    /// The names of its registers, in order; of a query, of what it returns.
     pub registers: Arc<[Arc<str>]>,
+    /// The variables of a query.
+    pub variables: Option<Arc<[Arc<str>]>>,
 }
 
 /// The patterns of an engine in order of names.
@@ -166,6 +172,9 @@ impl Deref for Patterns {
     }
 }
 
+/// A match id, and of a query what it returns.
+type Identity = ([u8; 16], Option<Arc<[Value]>>);
+
 /// Changes in the order they are told. To add a match, give its key, outcome and ids to the table, then push the row.
 #[derive(Clone, Debug)]
 pub struct ChangeTable {
@@ -179,6 +188,8 @@ pub struct ChangeTable {
     pub outcomes: Outcomes,
     /// The texts of ids, each behind its length.
     pub texts: Vec<u8>,
+    /// What matches of queries have bound.
+    pub bound: BoundMatches,
 }
 
 impl ChangeTable {
@@ -191,6 +202,7 @@ impl ChangeTable {
             keys: Vec::new(),
             outcomes: Outcomes::default(),
             texts: Vec::new(),
+            bound: BoundMatches::default(),
         }
     }
 
@@ -242,7 +254,7 @@ impl ChangeTable {
     pub fn settle_ties(&mut self) {
         let same = |a: &ChangeRow, b: &ChangeRow| {
             (a.record, a.kind, a.key, a.start, a.end) == (b.record, b.kind, b.key, b.start, b.end)
-                && a.kind != ChangeKind::Punctuation
+                && matches!(a.kind, ChangeKind::Retract | ChangeKind::Insert)
         };
         let mut from = 0;
         while from < self.rows.len() {
@@ -266,20 +278,17 @@ impl ChangeTable {
 
     /// Cancels inserts and retractions of one match from one place on; of what is left over the last word counts.
     pub fn net_from(&mut self, from: usize) {
-        let mut balance: HashMap<[u8; 16], i64, FixedState> = HashMap::default();
+        let mut balance: HashMap<Identity, i64, FixedState> = HashMap::default();
         let sign = |row: &ChangeRow| if row.kind == ChangeKind::Insert { 1 } else { -1 };
-        let ids: Vec<Option<[u8; 16]>> = self.rows[from..]
-            .iter()
-            .map(|row| (row.kind != ChangeKind::Punctuation).then(|| self.match_id(row)))
-            .collect();
+        let ids: Vec<Option<Identity>> = self.rows[from..].iter().map(|row| self.identity(row)).collect();
         for (row, id) in self.rows[from..].iter().zip(&ids) {
             if let Some(id) = id {
-                *balance.entry(*id).or_default() += sign(row);
+                *balance.entry(id.clone()).or_default() += sign(row);
             }
         }
         let mut kept = Vec::with_capacity(ids.len());
         for (place, row) in self.rows.drain(from..).enumerate() {
-            let left = ids[place].and_then(|id| balance.get_mut(&id));
+            let left = ids[place].as_ref().and_then(|id| balance.get_mut(id));
             match left {
                 None => kept.push(row),
                 Some(left) if *left == sign(&row) => {
@@ -290,6 +299,12 @@ impl ChangeTable {
             }
         }
         self.rows.extend(kept);
+    }
+
+    /// What an insert and a retraction of the same share: a query may return something else under one id.
+    fn identity(&self, row: &ChangeRow) -> Option<Identity> {
+        let returned = || self.variables(row).map(|_| self.outcome(row).registers.clone());
+        matches!(row.kind, ChangeKind::Retract | ChangeKind::Insert).then(|| (self.match_id(row), returned()))
     }
 
     /// The change as `arcfleet replay` prints it, without the end of the line.
@@ -305,13 +320,15 @@ impl ChangeTable {
         out.extend_from_slice(b"{\"op\":\"");
         out.extend_from_slice(row.kind.name().as_bytes());
         out.push(b'"');
-        if row.kind == ChangeKind::Punctuation {
-            write_member(out, "pattern");
-            write_text(out, &self.patterns[row.pattern as usize].name);
-            write_member(out, "ts");
-            write_int(out, row.end);
-        } else {
-            self.write_match(row, out);
+        match row.kind {
+            ChangeKind::Punctuation => {
+                write_member(out, "pattern");
+                write_text(out, &self.patterns[row.pattern as usize].name);
+                write_member(out, "ts");
+                write_int(out, row.end);
+            }
+            ChangeKind::Timeout => self.write_timeout(row, out),
+            ChangeKind::Retract | ChangeKind::Insert => self.write_match(row, out),
         }
         out.push(b'}');
     }
@@ -335,9 +352,11 @@ impl ChangeTable {
         } else {
             out.extend_from_slice(b"null");
         }
-        let outcome = &self.outcomes[row.outcome as usize];
-        write_member(out, "state");
-        write_text(out, &outcome.state);
+        let (outcome, is_query) = (self.outcome(row), self.variables(row).is_some());
+        if !is_query {
+            write_member(out, "state");
+            write_text(out, &outcome.state);
+        }
         write_member(out, "registers");
         outcome.write_registers(&self.patterns, out);
         out.extend_from_slice(b",\"events\":{\"first\":");
@@ -345,6 +364,10 @@ impl ChangeTable {
         write_member(out, "last");
         write_text(out, &self.id_text(row.last));
         out.push(b'}');
+        if is_query {
+            write_member(out, "bindings");
+            self.write_bindings(row, true, out);
+        }
         if row.degraded {
             out.extend_from_slice(b",\"degraded\":true");
         }
@@ -356,11 +379,12 @@ impl ChangeTable {
             keys: &self.keys,
             outcomes: &self.outcomes,
             texts: &self.texts,
+            bound: &self.bound,
         }
     }
 }
 
-fn write_member(out: &mut Vec<u8>, name: &str) {
+pub(crate) fn write_member(out: &mut Vec<u8>, name: &str) {
     out.extend_from_slice(b",\"");
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b"\":");
@@ -381,6 +405,7 @@ pub(crate) struct Sources<'a> {
     keys: &'a [Arc<str>],
     outcomes: &'a [Outcome],
     texts: &'a [u8],
+    pub(crate) bound: &'a BoundMatches,
 }
 
 impl<'a> Sources<'a> {
@@ -413,7 +438,7 @@ impl<'a> Sources<'a> {
     }
 
     #[allow(clippy::cast_possible_truncation)] // no text is longer than its four bytes of length say
-    fn id_length(&self, slot: IdSlot) -> u32 {
+    pub(crate) fn id_length(&self, slot: IdSlot) -> u32 {
         if slot.0 & TEXT == 0 {
             slot.0.checked_ilog10().map_or(1, |power| power + 1).max(12)
         } else {
@@ -423,7 +448,6 @@ impl<'a> Sources<'a> {
 
     /// The id of a row's match; `buffer` saves an allocation from row to row.
     pub(crate) fn match_id(&self, row: &ChangeRow, buffer: &mut Vec<u8>) -> [u8; 16] {
-        let outcome = &self.outcomes[row.outcome as usize];
         buffer.clear();
         packed(rmp::encode::write_array_len(buffer, 7));
         packed(rmp::encode::write_str(
@@ -436,21 +460,9 @@ impl<'a> Sources<'a> {
             packed(rmp::encode::write_str_len(buffer, self.id_length(id)));
             self.write_id(id, &mut Positions::default(), buffer);
         }
-        packed(rmp::encode::write_array_len(buffer, 2));
-        packed(rmp::encode::write_str(buffer, &outcome.state));
-        packed(rmp::encode::write_array_len(
-            buffer,
-            u32::try_from(outcome.registers.len()).unwrap_or(0),
-        ));
-        for value in &*outcome.registers {
-            match value {
-                Value::Int(number) => packed(rmp::encode::write_sint(buffer, *number)),
-                // Minus zero is zero.
-                Value::Float(number) => packed(rmp::encode::write_f64(buffer, number + 0.0)),
-                Value::Bool(truth) => packed(rmp::encode::write_bool(buffer, *truth)),
-                Value::Str(text) => packed(rmp::encode::write_str(buffer, text)),
-                Value::Unknown | Value::List(_) => packed(rmp::encode::write_nil(buffer)),
-            }
+        match &self.patterns[row.pattern as usize].variables {
+            Some(variables) => self.pack_bindings(row, variables, buffer),
+            None => self.outcomes[row.outcome as usize].pack(buffer),
         }
         Blake2b::<U16>::digest(&buffer).into()
     }
@@ -478,6 +490,6 @@ impl<'a> Sources<'a> {
 
 /// Writing into memory cannot fail.
 #[allow(clippy::needless_pass_by_value)] // results of many types, all without content
-fn packed<T, E>(result: Result<T, E>) {
+pub(crate) fn packed<T, E>(result: Result<T, E>) {
     debug_assert!(result.is_ok());
 }

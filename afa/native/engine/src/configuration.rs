@@ -87,6 +87,17 @@ pub struct Conditional {
     pub outcomes: Vec<(u64, Code)>,
 }
 
+/// How an event leads from one configuration of a set to one of the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The configuration before the event.
+    pub from: u32,
+    /// The one after it.
+    pub to: u32,
+    /// The variable that the event was bound to.
+    pub binds: Option<u16>,
+}
+
 /// Interned things: numbers of what went are given out again.
 #[derive(Debug)]
 struct Interned<T> {
@@ -145,6 +156,8 @@ pub struct Sets {
     table: Vec<Code>,
     stride: usize,
     conditionals: Vec<Conditional>,
+    /// Per class and set how members lead to members, as far as it was asked for.
+    links: HashMap<(u32, usize), Arc<[Link]>, FixedState>,
     /// No set has more members.
     largest: usize,
     /// What sets and configurations take, about.
@@ -168,6 +181,7 @@ impl Default for Sets {
             table: Vec::new(),
             stride: FIRST_STRIDE,
             conditionals: Vec::new(),
+            links: HashMap::default(),
             largest: 1,
             bytes: 0,
         };
@@ -322,6 +336,17 @@ impl Sets {
         &mut self.conditionals[(code & !SLOW) as usize]
     }
 
+    /// The remembered links of a class from a set.
+    #[must_use]
+    pub fn links(&self, class: u32, set: usize) -> Option<&Arc<[Link]>> {
+        self.links.get(&(class, set))
+    }
+
+    /// Remembers links, which must not depend on the event itself.
+    pub fn remember_links(&mut self, class: u32, set: usize, links: Arc<[Link]>) {
+        self.links.insert((class, set), links);
+    }
+
     /// Forgets all sets but those in use (by number), the configurations that only they had, except those that were
     /// found, and all transitions.
     pub fn sweep(&mut self, in_use: &mut Vec<bool>, found: impl Iterator<Item = u32>) {
@@ -356,6 +381,7 @@ impl Sets {
     pub fn forget_transitions(&mut self) {
         self.table = Vec::new();
         self.conditionals.clear();
+        self.links.clear();
         self.stride = self.interned.known.len().next_power_of_two().max(FIRST_STRIDE);
     }
 }

@@ -41,6 +41,8 @@ pub(crate) struct Domain {
     due: Option<i64>,
     /// Keys that may have something to be cleaned up, the longest untouched first.
     pub(crate) queue: VecDeque<usize>,
+    /// The emitted punctuation of patterns with open candidates, by pattern.
+    pub(crate) emitted: Vec<Option<i64>>,
     /// Matches that wait until they are final, by pattern.
     pub(crate) held: Vec<BTreeMap<(i64, [u8; 16]), Held>>,
 }
@@ -53,6 +55,7 @@ impl Domain {
             effective: None,
             due: None,
             queue: VecDeque::new(),
+            emitted: vec![None; patterns],
             held: (0..patterns).map(|_| BTreeMap::new()).collect(),
         }
     }
@@ -186,6 +189,7 @@ impl Engine {
             return;
         }
         let from = self.table.rows.len();
+        let (passed, told) = self.watch_punctuation(number);
         let domain = &mut self.domains[number];
         (domain.effective, domain.due) = (Some(punctuation), domain.due.max(Some(punctuation)));
         let waits = self
@@ -196,11 +200,15 @@ impl Engine {
             self.release_all(number);
         }
         self.tell_held(number);
+        let risen = self.observe_punctuation(number, passed, told);
         self.order_from(from);
         let partition = self.domains[number].partition;
         for pattern in 0..self.programs.len() {
+            let Some(emitted) = risen.as_ref().map_or(Some(punctuation), |risen| risen[pattern]) else {
+                continue;
+            };
             #[allow(clippy::cast_possible_truncation)] // limited by max_program_arcs
-            let row = ChangeRow::punctuation(pattern as u32, partition, punctuation, self.findings.record);
+            let row = ChangeRow::punctuation(pattern as u32, partition, emitted, self.findings.record);
             self.table.rows.push(row);
         }
         self.clean_queue(number, punctuation);
@@ -275,7 +283,8 @@ impl Engine {
     /// Drops what lies before the punctuation, down to the cover.
     pub(crate) fn clean_key(&mut self, key: &mut Key, punctuation: i64) {
         let before = live(key);
-        if key.spine.last_ts().is_none_or(|last| last < punctuation) {
+        let bound = self.forget_starts(key, punctuation);
+        if key.spine.last_ts().is_none_or(|last| last < bound) {
             self.cover_all(key, punctuation);
         } else {
             let reach = self
@@ -284,7 +293,7 @@ impl Engine {
                 .map(|pattern| self.programs[*pattern].chain.len())
                 .max();
             let reach = reach.unwrap_or(0);
-            while key.spine.pages.len() > 1 && can_drop_front(&key.spine, &self.rows, punctuation, reach) {
+            while key.spine.pages.len() > 1 && can_drop_front(&key.spine, &self.rows, bound, reach) {
                 self.drop_front(key);
             }
         }

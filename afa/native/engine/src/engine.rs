@@ -16,6 +16,7 @@ use crate::key_table::{KeyTable, Known};
 use crate::limits::Limits;
 use crate::linear::LinearScratch;
 use crate::matcher::Matcher;
+use crate::observing::Scope;
 use crate::program::{Program, Shared};
 use crate::rows::{Rows, Stretch};
 use crate::scan::{Mapping, Scanner};
@@ -86,6 +87,8 @@ pub struct Engine {
     pub(crate) rows: Rows,
     /// Patterns that keep lists, by lane.
     pub(crate) lanes: Vec<usize>,
+    /// Lanes whose patterns tell more, or less, than the ends of their partial matches.
+    pub(crate) observed: Vec<usize>,
     /// Patterns that are linear.
     pub(crate) linear: Vec<usize>,
     pub(crate) numbers: KeyTable,
@@ -136,6 +139,7 @@ impl Engine {
             shared,
             rows: Rows::default(),
             lanes: Vec::new(),
+            observed: Vec::new(),
             linear: Vec::new(),
             numbers: KeyTable::default(),
             keys: Vec::new(),
@@ -169,6 +173,9 @@ impl Engine {
         for (number, program) in engine.programs.iter_mut().enumerate() {
             program.max_set_size = limits.max_partial_matches_per_key;
             if program.chain.is_empty() {
+                if program.is_observed() {
+                    engine.observed.push(engine.lanes.len());
+                }
                 engine.lanes.push(number);
             } else {
                 engine.linear.push(number);
@@ -265,6 +272,9 @@ impl Engine {
 
     /// Takes rows that come after all that their key has, in order.
     pub(crate) fn append(&mut self, number: usize, rows: Stretch<'_>, first_record: Option<u32>) {
+        if !self.observed.is_empty() {
+            return self.append_observed(number, rows, first_record);
+        }
         let mut key = self.take_key(number);
         let was_degraded = key.degraded;
         let before = live(&key);
@@ -284,6 +294,9 @@ impl Engine {
         self.counters.peak_partial_matches = self.counters.peak_partial_matches.max(self.live_partial_matches);
         self.keep_limits(key);
         self.sweep_if_grown(key);
+        if !self.observed.is_empty() {
+            self.forget_observed();
+        }
         self.counters.degraded_keys += u64::from(key.degraded && !was_degraded);
         if !self.findings.list.is_empty() {
             self.tell(key);
@@ -296,6 +309,8 @@ impl Engine {
         let was_degraded = key.degraded;
         let before = live(&key);
         let ts = self.rows.ts(row);
+        let (from, scope) = (self.table.rows.len(), Scope::Around(ts));
+        let watched = self.watch(&key, scope);
         let place = key.spine.search(&self.rows, ts);
         let is_alone = place.is_none_or(|place| key.spine.ts(place, &self.rows) > ts);
         let known = if is_alone {
@@ -303,6 +318,7 @@ impl Engine {
         } else {
             key.find(&self.rows, ts, self.rows.id(row))
         };
+        let replaced = known.map(|place| (row, key.spine.row(place)));
         if let Some(place) = known {
             self.revise(&mut key, place, row);
         } else if !key.has_tombs() || self.outranks_tomb(&mut key, row) {
@@ -315,6 +331,8 @@ impl Engine {
         }
         self.newest = self.newest.max(key.spine.last_ts());
         self.after(&mut key, before, was_degraded);
+        self.tell_watched(&key, watched, scope, replaced);
+        self.order_observed(from);
         self.put_key(number, key);
     }
 
@@ -322,8 +340,11 @@ impl Engine {
     fn place(&mut self, key: &mut Key, row: u32, place: Option<Place>) {
         let gap_free = self.any_gap_free();
         let hides = gap_free && self.hides(row);
+        let is_observed = !self.observed.is_empty();
         let mut matcher = self.matcher(key.domain());
         match place {
+            // Observed patterns may need entries that lie before the punctuation.
+            None if !hides && is_observed => matcher.append(key, Stretch::Run(row, 1), None),
             None if !hides => matcher.append_one(key, row, None),
             Some(place) if !gap_free => matcher.insert_late(key, row, place),
             _ => {
@@ -410,6 +431,8 @@ impl Engine {
         let was_degraded = key.degraded;
         let before = live(&key);
         let identity = (retraction.ts, retraction.id.owned());
+        let (from, scope) = (self.table.rows.len(), Scope::Around(retraction.ts));
+        let watched = self.watch(&key, scope);
         if let Some(place) = key.find(&self.rows, retraction.ts, retraction.id) {
             self.take_out(&mut key, place, retraction, identity);
         } else {
@@ -422,6 +445,8 @@ impl Engine {
             self.relink(&mut key);
         }
         self.after(&mut key, before, was_degraded);
+        self.tell_watched(&key, watched, scope, None);
+        self.order_observed(from);
         self.put_key(number, key);
     }
 

@@ -149,6 +149,7 @@ impl CompiledBody {
                 fence: Vec::new(),
                 transfer: Vec::new(),
                 epsilon: false,
+                binds: None,
             },
             predicates: None,
             residual: Vec::new(),
@@ -236,6 +237,7 @@ mod tests {
     use crate::limits::Limits;
     use crate::pattern::{Body, Frame, Window};
     use crate::program::{Program, Shared};
+    use crate::query::Output;
     use crate::scan::Mapping;
     use crate::value::{Comparison, Value};
 
@@ -250,6 +252,8 @@ mod tests {
             speculation: None,
             hold: false,
             gap_free: false,
+            output: Output::All,
+            query: None,
         });
         Engine::new(
             vec![program],
@@ -271,6 +275,7 @@ mod tests {
             fence: vec![Node::Comparison(Comparison::Less, Box::new(field), Box::new(limit))],
             transfer: Vec::new(),
             epsilon: false,
+            binds: None,
         }
     }
 

@@ -149,6 +149,12 @@ impl Engine {
         if self.table.rows[first..].iter().any(is_match) {
             feeding.flushes += 1;
         }
+        if !self.observed.is_empty() {
+            for told in &mut self.table.rows[feeding.first_change..] {
+                told.record = 0;
+            }
+            feeding.flushes += 2;
+        }
         if feeding.flushes > 1 {
             self.table.net_from(feeding.first_change);
         }

@@ -7,6 +7,7 @@ use crate::configuration::Word;
 use crate::event::{Id, IdRef};
 use crate::lane::{Lane, Lanes, List};
 use crate::rows::Rows;
+use crate::selecting::Forgotten;
 use crate::spine::{Place, Spine};
 
 /// A retraction that is remembered.
@@ -67,12 +68,20 @@ pub struct Rare {
     pub carried: Vec<(usize, List)>,
     /// By lane; only where a pattern asks for AFA+O.
     pub covers: Vec<Cover>,
+    /// By lane; only where a pattern chooses among its matches.
+    pub forgotten: Vec<Forgotten>,
 }
 
 static NOTHING_RARE: Rare = Rare {
     tombs: BTreeMap::new(),
     carried: Vec::new(),
     covers: Vec::new(),
+    forgotten: Vec::new(),
+};
+
+static NOTHING_FORGOTTEN: Forgotten = Forgotten {
+    before: None,
+    ends: BTreeMap::new(),
 };
 
 /// One key. Every event touches all of it, so it is small: where keys are many, memory is what they wait for.
@@ -205,6 +214,21 @@ impl Key {
                 visit(Owner::Pattern(*pattern), *word);
             }
         }
+    }
+
+    /// What is left of matches of a lane whose start is forgotten.
+    #[must_use]
+    pub fn forgotten(&self, lane: usize) -> &Forgotten {
+        self.rare().forgotten.get(lane).unwrap_or(&NOTHING_FORGOTTEN)
+    }
+
+    /// The same, made if there is none.
+    pub fn forgotten_mut(&mut self, lane: usize) -> &mut Forgotten {
+        let forgotten = &mut self.rare_mut().forgotten;
+        if forgotten.len() <= lane {
+            forgotten.resize_with(lane + 1, Forgotten::default);
+        }
+        &mut forgotten[lane]
     }
 
     /// The cover of a lane, made if there is none.

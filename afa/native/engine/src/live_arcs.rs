@@ -7,6 +7,7 @@ use crate::engine::{Engine, live};
 use crate::epochs::{Epochs, Life};
 use crate::key::Key;
 use crate::lane::Lane;
+use crate::observing::Scope;
 use crate::page::Page;
 use crate::rows::parts;
 use crate::segment::Fed;
@@ -255,8 +256,10 @@ impl Engine {
                 continue;
             };
             let (before, was_degraded) = (live(&key), key.degraded);
+            let watched = self.watch(&key, Scope::Key);
             act(self, &mut key);
             self.after(&mut key, before, was_degraded);
+            self.tell_watched(&key, watched, Scope::Key, None);
             self.keys[number] = Some(key);
         }
         self.order_from(first);

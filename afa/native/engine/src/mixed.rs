@@ -40,6 +40,7 @@ impl Engine {
             && topic.predicated.is_empty()
             && !self.has_key_fields
             && !self.any_gap_free()
+            && self.observed.is_empty()
             && self.lanes.iter().all(has_few)
     }
 

@@ -49,6 +49,7 @@ impl Engine {
             && segment.origins.is_empty()
             && topic.predicated.is_empty()
             && self.linear.is_empty()
+            && self.observed.is_empty()
             && !program.gap_free
             && !self.has_key_fields
             && !self.rows.has_other_seqs()

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use foldhash::fast::FixedState;
 
 use crate::change_arrow::{TextBuffer, Texts};
-use crate::change_table::PatternFace;
+use crate::change_table::{PatternFace, packed};
 use crate::json_text::{write_text, write_value};
 use crate::value::Value;
 
@@ -23,6 +23,26 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Appends `[state, [registers]]` as match ids have it.
+    pub(crate) fn pack(&self, buffer: &mut Vec<u8>) {
+        packed(rmp::encode::write_array_len(buffer, 2));
+        packed(rmp::encode::write_str(buffer, &self.state));
+        packed(rmp::encode::write_array_len(
+            buffer,
+            u32::try_from(self.registers.len()).unwrap_or(0),
+        ));
+        for value in &*self.registers {
+            match value {
+                Value::Int(number) => packed(rmp::encode::write_sint(buffer, *number)),
+                // Minus zero is zero.
+                Value::Float(number) => packed(rmp::encode::write_f64(buffer, number + 0.0)),
+                Value::Bool(truth) => packed(rmp::encode::write_bool(buffer, *truth)),
+                Value::Str(text) => packed(rmp::encode::write_str(buffer, text)),
+                Value::Unknown | Value::List(_) => packed(rmp::encode::write_nil(buffer)),
+            }
+        }
+    }
+
     /// The registers as a JSON object.
     pub(crate) fn write_registers(&self, patterns: &[PatternFace], out: &mut Vec<u8>) {
         let names = &patterns[self.pattern as usize].registers;

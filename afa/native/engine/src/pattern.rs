@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::expression::{FieldPath, Node};
+use crate::query::{Output, Query};
 use crate::value::Value;
 
 /// How long a computation may last.
@@ -34,20 +35,22 @@ impl Window {
 pub struct Register {
     /// Its name.
     pub name: Arc<str>,
-    /// 1 int, 2 float, 3 bool, 4 text.
+    /// 0 any, 1 int, 2 float, 3 bool, 4 text.
     pub kind: u8,
     /// Its initial value.
     pub initial: Value,
 }
 
 impl Register {
-    /// A value as this register holds it; `None` is a clash.
+    /// A value as this register holds it; `None` is a clash. One of any type may hold what is unknown.
     #[must_use]
     pub fn stored(&self, value: Value) -> Option<Value> {
         match (self.kind, value) {
             (2, value @ Value::Int(_)) => Some(value.widened()),
-            (2, Value::Float(number)) => Some(Value::Float(number + 0.0)),
-            (1, value @ Value::Int(_)) | (3, value @ Value::Bool(_)) | (4, value @ Value::Str(_)) => Some(value),
+            (0 | 2, Value::Float(number)) => Some(Value::Float(number + 0.0)),
+            (0, value) | (1, value @ Value::Int(_)) | (3, value @ Value::Bool(_)) | (4, value @ Value::Str(_)) => {
+                Some(value)
+            }
             _ => None,
         }
     }
@@ -66,6 +69,8 @@ pub struct Body {
     pub transfer: Vec<(usize, Node)>,
     /// Consumes no event.
     pub epsilon: bool,
+    /// The number of the variable that its event is bound to.
+    pub binds: Option<u16>,
 }
 
 impl Body {
@@ -97,4 +102,8 @@ pub struct Frame {
     pub hold: bool,
     /// AFA+O.
     pub gap_free: bool,
+    /// Which matches are told.
+    pub output: Output,
+    /// What a query has beside its arcs.
+    pub query: Option<Box<Query>>,
 }

@@ -13,6 +13,7 @@ use crate::forgetting::{Numbers, put};
 use crate::pattern::{Body, Frame, Register, Window};
 use crate::predicate::{Columns, Predicates};
 use crate::predicate_index::PredicateIndex;
+use crate::query::{Output, Query};
 use crate::rows::Rows;
 use crate::shapes::Shapes;
 use crate::value::Value;
@@ -89,6 +90,8 @@ pub struct Program {
     pub hold: bool,
     /// AFA+O.
     pub gap_free: bool,
+    pub(crate) output: Output,
+    pub(crate) query: Option<Box<Query>>,
     /// Fences that were unknown and transfers that failed.
     pub errors: u64,
     /// Fences that were evaluated.
@@ -134,6 +137,8 @@ impl Program {
             speculation: frame.speculation,
             hold: frame.hold,
             gap_free: frame.gap_free,
+            output: frame.output,
+            query: frame.query,
             errors: 0,
             evaluations: 0,
             sets: Sets::default(),
@@ -244,7 +249,8 @@ impl Program {
     #[must_use]
     pub fn fields(&self) -> Vec<FieldPath> {
         let bodies = self.bodies.iter().flat_map(|known| known.body.fields());
-        bodies.chain(self.key_field.clone()).collect()
+        let negations = self.query.iter().flat_map(|query| query.fields());
+        bodies.chain(negations).chain(self.key_field.clone()).collect()
     }
 
     /// The body of a number.

@@ -129,6 +129,12 @@ impl Engine {
             };
             self.matcher(key.domain()).apply(&mut key, &plan);
         }
+        for (pattern, ends) in restored.ends {
+            if let Some(lane) = self.lanes.iter().position(|known| *known == pattern) {
+                key.forgotten_mut(lane).ends = ends;
+            }
+        }
+        self.lower_emitted(&key);
         self.newest = self.newest.max(key.spine.last_ts());
         let was_degraded = key.degraded;
         self.after(&mut key, 0, was_degraded);

@@ -11,6 +11,7 @@ use crate::event::Id;
 use crate::key::Tomb;
 use crate::pattern::{Register, Window};
 use crate::program::Program;
+use crate::selecting::{CountedEnds, Standing};
 use crate::snapshot_form::{Reader, SnapshotFault};
 use crate::value::Value;
 
@@ -80,6 +81,8 @@ pub(crate) struct Restored {
     pub(crate) covers: Vec<RestoredCover>,
     pub(crate) events: Vec<RestoredEvent>,
     pub(crate) tombs: Vec<((i64, Id), Tomb)>,
+    /// Where matches ended whose start is forgotten, by pattern.
+    pub(crate) ends: Vec<(usize, CountedEnds)>,
 }
 
 /// What one pattern keeps of the events before the punctuation.
@@ -144,15 +147,12 @@ impl Restored {
             covers: read_covers(&mut reader, programs)?,
             events: read_events(&mut reader)?,
             tombs: read_tombs(&mut reader)?,
+            ends: read_ends(&mut reader, programs)?,
         };
         reader.end()?;
         let bound = restored.effective.unwrap_or(i64::MIN);
-        let times = restored.events.iter().map(|event| event.ts);
-        if times
-            .chain(restored.tombs.iter().map(|tomb| tomb.0.0))
-            .any(|ts| ts < bound)
-        {
-            return Err(SnapshotFault::Malformed("an event before the punctuation").into());
+        if restored.tombs.iter().any(|tomb| tomb.0.0 < bound) {
+            return Err(SnapshotFault::Malformed("a retraction before the punctuation").into());
         }
         Ok(restored)
     }
@@ -304,6 +304,27 @@ fn read_tombs(reader: &mut Reader<'_>) -> Result<Vec<(Identity, Tomb)>, Snapshot
         return Err(SnapshotFault::Malformed("retractions out of order"));
     }
     Ok(tombs)
+}
+
+/// Where matches ended whose start is forgotten; older snapshots, and most others, end before it.
+fn read_ends(reader: &mut Reader<'_>, programs: &[Program]) -> Result<Vec<(usize, CountedEnds)>, SnapshotFault> {
+    let mut ends = Vec::new();
+    if reader.end().is_ok() {
+        return Ok(ends);
+    }
+    for _ in 0..reader.length(2)? {
+        let name = reader.text()?;
+        let pattern = programs.iter().position(|program| &*program.name == name);
+        let mut counted = CountedEnds::new();
+        for _ in 0..reader.length(4)? {
+            let partition = reader.binary()?.to_vec();
+            let (ts, seq) = (reader.signed()?, reader.signed()?);
+            let id = Id::of(reader.text()?);
+            counted.insert(partition, Standing { ts, seq, id });
+        }
+        ends.extend(pattern.map(|pattern| (pattern, counted)));
+    }
+    Ok(ends)
 }
 
 fn read_seqs(reader: &mut Reader<'_>) -> Result<Vec<i64>, SnapshotFault> {

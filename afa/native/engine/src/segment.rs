@@ -111,7 +111,8 @@ impl Engine {
             .span
             .unwrap_or_else(|| self.classify(segment.chunk, segment.first, &segment.keys));
         self.counters.events += count_taken(&segment.keys);
-        if net == Net::Batch {
+        // Observed patterns look at a key before and after each record; what they tell is netted at the end.
+        if net == Net::Batch && self.observed.is_empty() {
             if !self.all_in_time(segment, oldest) {
                 self.leave_out_late(segment, fed);
             }

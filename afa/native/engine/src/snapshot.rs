@@ -6,7 +6,8 @@
 //! `restore`. Conditions of predicated punctuations are not part of a key, and not of its snapshot.
 //!
 //! The body: the key; partition and topics with their punctuations, arc punctuation, effective punctuation; whether a
-//! limit was met; covers by pattern; events in order; retractions in order.
+//! limit was met; covers by pattern; events in order; retractions in order; and if there are such, where matches ended
+//! whose start is forgotten. Patterns that bind events have no cover: the events of their partial matches are kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +53,8 @@ impl Engine {
 
     fn write_key(&mut self, key: &Key) -> Option<Vec<u8>> {
         let bound = self.domains[key.domain()].effective.unwrap_or(i64::MIN);
-        let first = key.spine.search(&self.rows, bound);
+        let kept = self.kept_from(key, bound);
+        let first = key.spine.search(&self.rows, kept);
         let tombs = key.rare().tombs.iter().filter(|((ts, _), _)| *ts >= bound);
         let covers = self.covers(key, first, bound);
         if first.is_none() && covers.is_empty() && tombs.clone().next().is_none() {
@@ -73,6 +75,7 @@ impl Engine {
             writer.text(&id.text());
             write_tomb(&mut writer, tomb);
         }
+        self.write_forgotten(&mut writer, key, bound);
         Some(writer.finish())
     }
 
@@ -106,10 +109,6 @@ impl Engine {
             };
             let program = &matcher.programs[pattern];
             list.retain(|word| !is_closed(program, expiry(program, matcher.rows, start_row(*word)), bound));
-            if list.is_empty() {
-                continue;
-            }
-            list.sort_by(|a, b| matcher.rows.order(start_row(*a), start_row(*b)));
             let (mut seq, mut hidden) = (None, BTreeSet::new());
             if let Some(lane) = lane.filter(|_| program.gap_free) {
                 seq = matcher.seq_before(key, lane, first);
@@ -117,6 +116,14 @@ impl Engine {
                 // Nothing follows an event without a number.
                 hidden.retain(|number| seq.is_some_and(|seq| *number > seq));
             }
+            if program.is_observed() {
+                // It has all events of its partial matches.
+                list.clear();
+            }
+            if list.is_empty() && (hidden.is_empty() || !program.is_observed()) {
+                continue;
+            }
+            list.sort_by(|a, b| matcher.rows.order(start_row(*a), start_row(*b)));
             covers.push(Covered {
                 pattern,
                 seq,
@@ -130,7 +137,7 @@ impl Engine {
 
 impl Matcher<'_> {
     /// The list of a lane before a place (none: the end); all entries before it in its page are final.
-    fn list_at(&mut self, key: &Key, lane: usize, place: Option<Place>) -> List {
+    pub(crate) fn list_at(&mut self, key: &Key, lane: usize, place: Option<Place>) -> List {
         let Some(place) = place else {
             return List::from_slice(key.lanes[lane].list());
         };

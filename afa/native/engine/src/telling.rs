@@ -20,7 +20,11 @@ use crate::value::Value;
 pub fn faces(programs: &[Program]) -> Arc<Patterns> {
     let face = |program: &Program| PatternFace {
         name: program.name.clone(),
-        registers: program.registers.iter().map(|register| register.name.clone()).collect(),
+        registers: match &program.query {
+            None => program.registers.iter().map(|register| register.name.clone()).collect(),
+            Some(query) => query.returns.iter().map(|(name, _)| name.clone()).collect(),
+        },
+        variables: program.query.as_ref().map(|query| query.variables.clone()),
     };
     Arc::new(programs.iter().map(face).collect())
 }
@@ -186,7 +190,7 @@ impl Engine {
         }
     }
 
-    fn key_index(&mut self, name: &Arc<str>) -> u32 {
+    pub(crate) fn key_index(&mut self, name: &Arc<str>) -> u32 {
         if let Some((known, index)) = &self.telling.last_key
             && Arc::ptr_eq(known, name)
         {
@@ -247,25 +251,29 @@ impl Engine {
     /// Orders the changes from one place on: by record, and within it as the semantics say. Ids decide only where they
     /// are asked for.
     pub(crate) fn order_from(&mut self, from: usize) {
-        let keys = &self.table.keys;
         let order = |row: &ChangeRow| (row.record, row.kind, row.key, row.start, row.end);
-        let rows = &mut self.table.rows[from..];
+        let rows = &self.table.rows[from..];
         // Numbers of keys are in no order of their own; of a punctuation the number is that of its partition.
         let one_key = || rows.windows(2).all(|pair| pair[0].key == pair[1].key);
-        if rows.is_sorted_by_key(order) && one_key() {
+        let has_timeouts = || rows.iter().any(|row| row.kind == ChangeKind::Timeout);
+        if rows.is_sorted_by_key(order) && one_key() && !has_timeouts() {
             return;
         }
-        rows.sort_by(|a, b| {
+        let mut rows = std::mem::take(&mut self.table.rows);
+        let table = &self.table;
+        rows[from..].sort_by(|a, b| {
             let first = (a.record, a.kind).cmp(&(b.record, b.kind));
             let texts = || match a.kind {
                 ChangeKind::Punctuation => (a.pattern, a.key).cmp(&(b.pattern, b.key)),
+                ChangeKind::Timeout if (a.key, a.start) == (b.key, b.start) => table.order_bindings(a, b),
                 _ if a.key == b.key => std::cmp::Ordering::Equal,
-                _ => keys[a.key as usize].cmp(&keys[b.key as usize]),
+                _ => table.keys[a.key as usize].cmp(&table.keys[b.key as usize]),
             };
             first
                 .then_with(texts)
                 .then_with(|| (a.start, a.end).cmp(&(b.start, b.end)))
         });
+        self.table.rows = rows;
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::configuration::{Code, Conditional, Configuration, DEAD, FINAL, SLOW, UNKNOWN, Word, code_of, unmarked};
+use crate::configuration::{
+    Code, Conditional, Configuration, DEAD, FINAL, Link, SLOW, UNKNOWN, Word, code_of, unmarked,
+};
 use crate::expression::EventView;
 use crate::lane::List;
 use crate::pattern::Window;
@@ -80,6 +82,16 @@ impl Program {
 
     #[cold]
     fn begin_slowly(&mut self, class: u32, event: &dyn EventView) -> Code {
+        let origin = self.origin(class);
+        let code = self.step(class, origin, event);
+        if self.sets.transition(class, unmarked(origin)) & SLOW == 0 {
+            self.starts[class as usize] = code;
+        }
+        code
+    }
+
+    /// The set before a first event of this class.
+    pub(crate) fn origin(&mut self, class: u32) -> Code {
         let mut origin = self.classes[class as usize].origin;
         if origin == UNKNOWN {
             let initial: Arc<[Value]> = self.registers.iter().map(|register| register.initial.clone()).collect();
@@ -91,11 +103,36 @@ impl Program {
             origin = self.sets.set_number(members, 0, false);
             self.classes[class as usize].origin = origin;
         }
-        let code = self.step(class, origin, event);
-        if self.sets.transition(class, unmarked(origin)) & SLOW == 0 {
-            self.starts[class as usize] = code;
+        origin
+    }
+
+    /// How an event leads from the members of a set to members of the next, epsilon arcs after it included.
+    pub(crate) fn links(&mut self, class: u32, set: usize, event: &dyn EventView) -> Arc<[Link]> {
+        if let Some(known) = self.sets.links(class, set) {
+            return known.clone();
         }
-        code
+        // What was counted when the list was stepped is not counted again.
+        let counted = (self.errors, self.evaluations);
+        #[allow(clippy::cast_possible_truncation)] // a set's number
+        let members = self.sets.set(set as Code).members.clone();
+        let mut links = Vec::new();
+        for from in &*members {
+            for index in 0..self.classes[class as usize].consuming.len() {
+                let body = self.classes[class as usize].consuming[index];
+                if let Some(after) = self.take(body, *from, Some(event)) {
+                    let binds = self.bodies[body as usize].body.binds;
+                    let mut reached = vec![after];
+                    self.close(class, &mut reached);
+                    links.extend(reached.into_iter().map(|to| Link { from: *from, to, binds }));
+                }
+            }
+        }
+        (self.errors, self.evaluations) = counted;
+        let links: Arc<[Link]> = links.into();
+        if self.sets.transition(class, set) & SLOW == 0 {
+            self.sets.remember_links(class, set, links.clone());
+        }
+        links
     }
 
     #[cold]

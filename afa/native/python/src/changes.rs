@@ -55,7 +55,10 @@ impl Drop for NativeChanges {
     }
 }
 
-/// `(kind, record, pattern, key, start, end, until, state, registers, first, last, degraded, match id)`.
+/// For each variable its events' times and ids.
+type Bindings = Vec<(String, Vec<(i64, String)>)>;
+
+/// `(kind, record, pattern, key, (start, end, until), state, registers, (first, last), degraded, match id, bindings)`.
 type Row<'py> = (
     &'static str,
     u32,
@@ -67,6 +70,7 @@ type Row<'py> = (
     (String, String),
     bool,
     String,
+    Option<Bindings>,
 );
 
 impl NativeChanges {
@@ -129,7 +133,11 @@ impl NativeChanges {
                     .into_pyobject(py);
             }
             let key = self.table.keys[row.key as usize].into_pyobject(py)?.unbind().into_any();
-            let id = hex(self.table.match_id(row)).into_pyobject(py)?.unbind().into_any();
+            let id = if row.kind == ChangeKind::Timeout {
+                py.None()
+            } else {
+                hex(self.table.match_id(row)).into_pyobject(py)?.unbind().into_any()
+            };
             (row.kind.name(), row.record, pattern, key, 0_u32, id, value).into_pyobject(py)
         };
         self.table.rows.iter().map(encode).collect()
@@ -151,12 +159,25 @@ impl NativeChanges {
 }
 
 impl NativeChanges {
+    fn bindings(&self, row: &ChangeRow) -> Option<Bindings> {
+        let bindings = self.table.bindings(row)?;
+        let named = bindings.into_iter().map(|(name, events)| (name.to_string(), events));
+        Some(named.collect())
+    }
+
     fn row<'py>(&self, py: Python<'py>, row: &ChangeRow) -> PyResult<Bound<'py, PyTuple>> {
         let pattern = self.table.patterns[row.pattern as usize].name.to_string();
         if row.kind == ChangeKind::Punctuation {
             return (row.kind.name(), row.record, pattern, row.end, row.key).into_pyobject(py);
         }
-        let outcome = &self.table.outcomes[row.outcome as usize];
+        let bindings = self.bindings(row);
+        if row.kind == ChangeKind::Timeout {
+            let key = self.table.keys[row.key as usize].to_string();
+            let reached = self.table.reached(row).map(ToString::to_string);
+            let span = (row.start, row.until);
+            return (row.kind.name(), row.record, pattern, key, span, reached, bindings).into_pyobject(py);
+        }
+        let outcome = self.table.outcome(row);
         let registers = outcome
             .registers
             .iter()
@@ -176,6 +197,7 @@ impl NativeChanges {
             ),
             row.degraded,
             hex(self.table.match_id(row)),
+            bindings,
         );
         told.into_pyobject(py)
     }

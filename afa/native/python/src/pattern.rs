@@ -10,6 +10,7 @@ use afa_engine::limits::Limits;
 use afa_engine::msgpack::{Malformed, Reader};
 use afa_engine::pattern::{Body, Frame, Register, Window};
 use afa_engine::program::{Program, Shared};
+use afa_engine::query::{Output, Query};
 use afa_engine::scan::Mapping;
 
 /// An arc as it was packed.
@@ -39,10 +40,10 @@ pub(crate) fn build_engine(patterns: &[Vec<u8>], mapping: &[u8], limits: Limits)
     Ok(engine)
 }
 
-/// `[name, window, registers, start, finals, key field, speculation, hold, gap free, [[arc, le, re]...]]`.
+/// `[name, window, registers, start, finals, key field, speculation, hold, gap free, output, query, [arc...]]`.
 fn read_pattern(bytes: &[u8], shared: &mut Shared) -> Result<(Program, Vec<NewArc>), Malformed> {
     let mut reader = Reader::new(bytes);
-    reader.array(10)?;
+    reader.array(12)?;
     let name = reader.text()?.into();
     let window = read_window(&mut reader)?;
     let registers = read_registers(&mut reader)?;
@@ -58,6 +59,13 @@ fn read_pattern(bytes: &[u8], shared: &mut Shared) -> Result<(Program, Vec<NewAr
     };
     let speculation = if reader.nil() { None } else { Some(reader.int()?) };
     let (hold, gap_free) = (reader.truth()?, reader.truth()?);
+    let output = match reader.text()? {
+        "all" => Output::All,
+        "non_overlapping" => Output::NonOverlapping,
+        "earliest_maximal" => Output::EarliestMaximal,
+        _ => return Err(Malformed("an unknown output")),
+    };
+    let query = read_query(&mut reader, &registers)?;
     let mut program = Program::new(Frame {
         name,
         window,
@@ -68,6 +76,8 @@ fn read_pattern(bytes: &[u8], shared: &mut Shared) -> Result<(Program, Vec<NewAr
         speculation,
         hold,
         gap_free,
+        output,
+        query,
     });
     let arcs = (0..reader.any_array()?)
         .map(|_| read_arc(&mut reader, &mut program, shared))
@@ -75,6 +85,57 @@ fn read_pattern(bytes: &[u8], shared: &mut Shared) -> Result<(Program, Vec<NewAr
     reader.end()?;
     program.find_chain();
     Ok((program, arcs))
+}
+
+/// Nil, or `[variables, partition, [[name, expression]...], leading, trailing, speculates, timeouts, components]`.
+fn read_query(reader: &mut Reader<'_>, registers: &[Register]) -> Result<Option<Box<Query>>, Malformed> {
+    if reader.nil() {
+        return Ok(None);
+    }
+    reader.array(8)?;
+    let names: Vec<Arc<str>> = registers.iter().map(|register| register.name.clone()).collect();
+    let variables: Arc<[Arc<str>]> = read_texts(reader)?.into();
+    let numbered = |known: &[Arc<str>], names: Vec<Arc<str>>| {
+        let place = |name: &Arc<str>| known.iter().position(|known| known == name);
+        let found = names.iter().map(place).collect::<Option<Vec<usize>>>();
+        found.ok_or(Malformed("an unknown name"))
+    };
+    let partition = numbered(&names, read_texts(reader)?)?;
+    let returns = (0..reader.any_array()?)
+        .map(|_| {
+            reader.array(2)?;
+            Ok((reader.text()?.into(), Node::read(reader.binary()?, &names)?))
+        })
+        .collect::<Result<_, Malformed>>()?;
+    let (leading, trailing) = (read_nodes(reader, &names)?, read_nodes(reader, &names)?);
+    let (speculates, timeouts) = (reader.truth()?, reader.truth()?);
+    let components = (0..reader.any_array()?)
+        .map(|_| {
+            let variables = numbered(&variables, read_texts(reader)?)?;
+            variables.into_iter().map(number).collect()
+        })
+        .collect::<Result<_, Malformed>>()?;
+    Ok(Some(Box::new(Query {
+        variables,
+        partition,
+        returns,
+        leading,
+        trailing,
+        speculates,
+        timeouts,
+        components,
+    })))
+}
+
+fn read_nodes(reader: &mut Reader<'_>, registers: &[Arc<str>]) -> Result<Vec<Node>, Malformed> {
+    (0..reader.any_array()?)
+        .map(|_| Node::read(reader.binary()?, registers))
+        .collect()
+}
+
+/// The number of a variable.
+fn number(place: usize) -> Result<u16, Malformed> {
+    u16::try_from(place).map_err(|_| Malformed("too many variables"))
 }
 
 fn read_window(reader: &mut Reader<'_>) -> Result<Window, Malformed> {
@@ -108,9 +169,9 @@ fn read_texts(reader: &mut Reader<'_>) -> Result<Vec<Arc<str>>, Malformed> {
     (0..reader.any_array()?).map(|_| reader.text().map(Arc::from)).collect()
 }
 
-/// `[id, from, to, fence, [[register, transfer]...], epsilon, final, le, re]`.
+/// `[id, from, to, fence, [[register, transfer]...], epsilon, final, binds, le, re]`.
 fn read_arc(reader: &mut Reader<'_>, program: &mut Program, shared: &mut Shared) -> Result<NewArc, Malformed> {
-    reader.array(9)?;
+    reader.array(10)?;
     let id = reader.text()?.into();
     let (source, target) = (program.state(reader.text()?), program.state(reader.text()?));
     let names: Vec<Arc<str>> = program.registers.iter().map(|register| register.name.clone()).collect();
@@ -126,6 +187,11 @@ fn read_arc(reader: &mut Reader<'_>, program: &mut Program, shared: &mut Shared)
         transfer.push((index, Node::read(reader.binary()?, &names)?));
     }
     let (epsilon, is_final) = (reader.truth()?, reader.truth()?);
+    let binds = if reader.nil() {
+        None
+    } else {
+        program.variable(reader.text()?)
+    };
     let le = if reader.nil() { None } else { Some(reader.int()?) };
     let re = if reader.nil() { None } else { Some(reader.int()?) };
     let body = Body {
@@ -134,6 +200,7 @@ fn read_arc(reader: &mut Reader<'_>, program: &mut Program, shared: &mut Shared)
         fence,
         transfer,
         epsilon,
+        binds,
     };
     let body = program.body_number(body, shared);
     Ok(NewArc {

@@ -10,6 +10,7 @@ use afa_engine::input::{Feeding, RawBatch};
 use afa_engine::limits::Limits;
 use afa_engine::pattern::{Body, Frame, Register, Window};
 use afa_engine::program::{Program, Shared};
+use afa_engine::query::Output;
 use afa_engine::scan::{Codec, Envelope, Mapping, Padded, Records};
 use afa_engine::segment::Net;
 use afa_engine::value::{Arithmetic, Comparison, Value};
@@ -42,6 +43,8 @@ fn frame(name: &str, window: Window) -> Frame {
         speculation: None,
         hold: false,
         gap_free: false,
+        output: Output::All,
+        query: None,
     }
 }
 
@@ -122,6 +125,7 @@ pub(crate) fn engine(codec: Codec) -> Engine {
                 fence: vec![fence],
                 transfer: if counts { vec![(0, next)] } else { Vec::new() },
                 epsilon: false,
+                binds: None,
             };
             let body = program.body_number(body, &mut shared);
             lives.push((program.name.clone(), number.to_string(), body));

@@ -1,0 +1,78 @@
+//! The columns of a table in which queries tell: what they have bound, and which rows lack what others have.
+
+use crate::change_arrow::TextBuffer;
+use crate::change_table::{ChangeKind, ChangeRow, ChangeTable};
+
+/// Which rows have a value in columns where not every row has one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Having {
+    /// Bindings: matches of queries, and start events that none came from.
+    Bindings,
+    /// A final state: matches of automata.
+    State,
+    /// What every match has.
+    Match,
+    /// An end: all but start events that no match came from.
+    End,
+}
+
+const KINDS: [Having; 4] = [Having::Bindings, Having::State, Having::Match, Having::End];
+
+/// Bits of rows and the texts of bindings.
+#[derive(Debug)]
+pub(crate) struct BoundColumns {
+    pub(crate) bindings: TextBuffer,
+    /// Kind after kind.
+    bits: Vec<u8>,
+    nulls: [usize; 4],
+}
+
+impl BoundColumns {
+    /// Those of a table; none if no query tells anything.
+    pub(crate) fn of(table: &ChangeTable) -> Option<Self> {
+        if table.bound.is_empty() {
+            return None;
+        }
+        let mut columns = Self {
+            bindings: TextBuffer::for_texts(table.rows.len(), 64),
+            bits: Vec::new(),
+            nulls: [0; 4],
+        };
+        for kind in KINDS {
+            for rows in table.rows.chunks(8) {
+                let has = rows
+                    .iter()
+                    .enumerate()
+                    .map(|(bit, row)| u8::from(has(table, row, kind)) << bit);
+                let byte = has.fold(0, |byte, bit| byte | bit);
+                columns.nulls[kind as usize] += rows.len() - byte.count_ones() as usize;
+                columns.bits.push(byte);
+            }
+        }
+        for row in &table.rows {
+            columns.bindings.push_with(|out| {
+                if has(table, row, Having::Bindings) {
+                    table.write_bindings(row, row.kind != ChangeKind::Timeout, out);
+                }
+            });
+        }
+        Some(columns)
+    }
+
+    /// The bits of rows that have something, and how many have not.
+    pub(crate) fn validity(&self, kind: Having) -> (&[u8], usize) {
+        let (bytes, number) = (self.bits.len() / KINDS.len(), kind as usize);
+        (&self.bits[number * bytes..(number + 1) * bytes], self.nulls[number])
+    }
+}
+
+fn has(table: &ChangeTable, row: &ChangeRow, kind: Having) -> bool {
+    let is_match = matches!(row.kind, ChangeKind::Retract | ChangeKind::Insert);
+    let is_query = table.variables(row).is_some();
+    match kind {
+        Having::Bindings => is_query && row.kind != ChangeKind::Punctuation,
+        Having::State => is_match && !is_query,
+        Having::Match => is_match,
+        Having::End => row.kind != ChangeKind::Timeout,
+    }
+}

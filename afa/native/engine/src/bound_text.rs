@@ -1,0 +1,128 @@
+//! Bindings in words: for people as JSON, for ids as msgpack.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, Outcome, Sources, packed, write_member};
+use crate::json_text::{Positions, write_int, write_text};
+
+/// For each variable its events' times and ids.
+pub type Bindings = Vec<(Arc<str>, Vec<(i64, String)>)>;
+
+impl ChangeTable {
+    /// How a match ended: of a query, what it returns.
+    #[must_use]
+    pub fn outcome(&self, row: &ChangeRow) -> &Outcome {
+        &self.outcomes[self.outcome_number(row) as usize]
+    }
+
+    /// Its number; without meaning for a punctuation.
+    pub(crate) fn outcome_number(&self, row: &ChangeRow) -> u32 {
+        if self.variables(row).is_some() && row.kind != ChangeKind::Punctuation {
+            self.bound.outcome(row.outcome)
+        } else {
+            row.outcome
+        }
+    }
+
+    /// The variables of a row's query.
+    #[must_use]
+    pub fn variables(&self, row: &ChangeRow) -> Option<&Arc<[Arc<str>]>> {
+        self.patterns[row.pattern as usize].variables.as_ref()
+    }
+
+    /// What the match of a query has bound: for each variable its events' times and ids.
+    #[must_use]
+    pub fn bindings(&self, row: &ChangeRow) -> Option<Bindings> {
+        let variables = self.variables(row)?;
+        let events = self.bound.variables(row.outcome, variables.len());
+        let named = variables.iter().zip(events).map(|(name, events)| {
+            let events = events
+                .iter()
+                .map(|event| (event.ts, self.id_text(event.id).into_owned()));
+            (name.clone(), events.collect())
+        });
+        Some(named.collect())
+    }
+
+    /// The variable that a run has bound last, of a start event that no match came from.
+    #[must_use]
+    pub fn reached(&self, row: &ChangeRow) -> Option<&Arc<str>> {
+        self.variables(row)?.get(self.bound.reached(row.outcome))
+    }
+
+    /// Appends the bindings as a JSON object of ids; `all`: variables without events too.
+    pub(crate) fn write_bindings(&self, row: &ChangeRow, all: bool, out: &mut Vec<u8>) {
+        let Some(variables) = self.variables(row) else {
+            return;
+        };
+        out.push(b'{');
+        let mut is_first = true;
+        for (name, events) in variables.iter().zip(self.bound.variables(row.outcome, variables.len())) {
+            if events.is_empty() && !all {
+                continue;
+            }
+            if !std::mem::take(&mut is_first) {
+                out.push(b',');
+            }
+            write_text(out, name);
+            out.extend_from_slice(b":[");
+            for (place, event) in events.iter().enumerate() {
+                if place > 0 {
+                    out.push(b',');
+                }
+                write_text(out, &self.id_text(event.id));
+            }
+            out.push(b']');
+        }
+        out.push(b'}');
+    }
+
+    /// Appends the rest of a start event that no match came from.
+    pub(crate) fn write_timeout(&self, row: &ChangeRow, out: &mut Vec<u8>) {
+        write_member(out, "pattern");
+        write_text(out, &self.patterns[row.pattern as usize].name);
+        write_member(out, "key");
+        write_text(out, &self.keys[row.key as usize]);
+        write_member(out, "start");
+        write_int(out, row.start);
+        write_member(out, "until");
+        write_int(out, row.until);
+        write_member(out, "reached");
+        write_text(out, self.reached(row).map_or("", |name| name));
+        write_member(out, "bindings");
+        self.write_bindings(row, false, out);
+    }
+
+    /// Where start events that no match came from stand to each other if they have one time.
+    pub(crate) fn order_bindings(&self, one: &ChangeRow, other: &ChangeRow) -> Ordering {
+        let bound = |row: &ChangeRow| {
+            let mut bindings = self.bindings(row).unwrap_or_default();
+            bindings.retain(|(_, events)| !events.is_empty());
+            bindings
+        };
+        bound(one).cmp(&bound(other))
+    }
+}
+
+impl Sources<'_> {
+    /// Appends bindings as match ids have them: `[[variable, [[ts, id], ...]], ...]`.
+    pub(crate) fn pack_bindings(&self, row: &ChangeRow, variables: &[Arc<str>], buffer: &mut Vec<u8>) {
+        packed(rmp::encode::write_array_len(buffer, length(variables.len())));
+        for (name, events) in variables.iter().zip(self.bound.variables(row.outcome, variables.len())) {
+            packed(rmp::encode::write_array_len(buffer, 2));
+            packed(rmp::encode::write_str(buffer, name));
+            packed(rmp::encode::write_array_len(buffer, length(events.len())));
+            for event in events {
+                packed(rmp::encode::write_array_len(buffer, 2));
+                packed(rmp::encode::write_sint(buffer, event.ts));
+                packed(rmp::encode::write_str_len(buffer, self.id_length(event.id)));
+                self.write_id(event.id, &mut Positions::default(), buffer);
+            }
+        }
+    }
+}
+
+fn length(items: usize) -> u32 {
+    u32::try_from(items).unwrap_or(0)
+}

@@ -1,0 +1,252 @@
+//! Patterns that tell more, or less, than the ends of their partial matches: queries with bindings and negations, and
+//! patterns that choose among their matches.
+//!
+//! What such a pattern tells of a key is observed before something is done to the key and after it, from the start
+//! events that it may concern, and the difference is told. An event after all others, which is what most are, only adds
+//! matches for most patterns: those are found from the list of partial matches, as everywhere.
+
+use std::collections::HashSet;
+
+use foldhash::fast::FixedState;
+
+use crate::change_table::ChangeKind;
+use crate::domain::Domain;
+use crate::engine::{Engine, live};
+use crate::finding::{Finder, QueryMatch};
+use crate::found::Found;
+use crate::key::Key;
+use crate::pattern::Window;
+use crate::program::Program;
+use crate::rows::Stretch;
+use crate::selecting::select;
+
+/// Which start events something may concern.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Scope {
+    /// All.
+    Key,
+    /// Those whose runs may meet an event of this time, or look back at it.
+    Around(i64),
+    /// Those whose window has closed since a punctuation (none: ever).
+    Closing(Option<i64>, i64),
+}
+
+/// How far a partition has come, as a pattern sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// The effective punctuation.
+    pub(crate) punctuation: Option<i64>,
+    /// The emitted one.
+    pub(crate) emitted: Option<i64>,
+}
+
+/// What was told of a key before something was done to it, by lane.
+pub(crate) type Watched = Vec<(usize, Vec<QueryMatch>)>;
+
+impl Scope {
+    /// The least and the greatest time of the start events.
+    fn starts(self, program: &Program) -> (i64, i64) {
+        let Window::Time(length) = program.window else {
+            return (i64::MIN, i64::MAX);
+        };
+        match self {
+            Self::Around(ts) if program.is_local() => (
+                ts.saturating_sub(length).saturating_add(1),
+                ts.saturating_add(program.looks_back()),
+            ),
+            Self::Closing(before, now) => (
+                before.map_or(i64::MIN, |before| before.saturating_sub(length).saturating_add(1)),
+                now.saturating_sub(length),
+            ),
+            _ => (i64::MIN, i64::MAX),
+        }
+    }
+}
+
+impl Domain {
+    /// How far it has come, as a pattern sees it.
+    pub(crate) fn progress(&self, program: &Program, pattern: usize) -> Progress {
+        Progress {
+            punctuation: self.effective,
+            emitted: if program.has_open_candidates() {
+                self.emitted[pattern]
+            } else {
+                self.effective
+            },
+        }
+    }
+}
+
+impl Engine {
+    /// What is told of a key by all patterns that are observed.
+    pub(crate) fn watch(&mut self, key: &Key, scope: Scope) -> Watched {
+        let lanes = self.observed.clone();
+        lanes
+            .into_iter()
+            .map(|lane| (lane, self.observe_now(key, lane, scope)))
+            .collect()
+    }
+
+    /// Tells what has changed since. `alias`: the first row has taken the place of the second one.
+    pub(crate) fn tell_watched(&mut self, key: &Key, watched: Watched, scope: Scope, alias: Option<(u32, u32)>) {
+        for (lane, before) in watched {
+            let after = self.observe_now(key, lane, scope);
+            self.tell_difference(key, lane, before, after, alias);
+        }
+    }
+
+    /// Orders what was told of a key from one place on, where observed patterns tell beside others.
+    pub(crate) fn order_observed(&mut self, from: usize) {
+        if !self.observed.is_empty() {
+            self.order_from(from);
+        }
+    }
+
+    pub(crate) fn observe_now(&mut self, key: &Key, lane: usize, scope: Scope) -> Vec<QueryMatch> {
+        let pattern = self.lanes[lane];
+        let progress = self.domains[key.domain()].progress(&self.programs[pattern], pattern);
+        self.observe(key, lane, scope, progress)
+    }
+
+    /// What a pattern tells of a key when its partition has come so far.
+    pub(crate) fn observe(&mut self, key: &Key, lane: usize, scope: Scope, progress: Progress) -> Vec<QueryMatch> {
+        let pattern = self.lanes[lane];
+        let (least, most) = scope.starts(&self.programs[pattern]);
+        let forgotten = key.forgotten(lane);
+        let least = least.max(forgotten.before.unwrap_or(i64::MIN));
+        let mut finder = Finder::new(&self.rows, key, (lane, pattern), progress.punctuation, self.limits);
+        let mut place = key.spine.search(&self.rows, least);
+        while let Some(here) = place.filter(|here| key.spine.ts(*here, &self.rows) <= most) {
+            finder.find_from(&mut self.programs[pattern], here);
+            place = key.spine.next(here);
+        }
+        self.findings.refused += finder.refused;
+        let (program, found) = (&self.programs[pattern], finder.found);
+        let id_of = |found: &QueryMatch| self.match_id(key, pattern, found);
+        let mut told = select(program.output, &self.rows, &forgotten.ends, found, id_of);
+        if program.hold {
+            told.retain(|found| Some(self.rows.ts(found.end)) < progress.emitted);
+        }
+        told
+    }
+
+    /// Tells what was told no more, and what is told now and was not.
+    pub(crate) fn tell_difference(
+        &mut self,
+        key: &Key,
+        lane: usize,
+        before: Vec<QueryMatch>,
+        after: Vec<QueryMatch>,
+        alias: Option<(u32, u32)>,
+    ) {
+        let original = |row: u32| alias.filter(|(new, _)| *new == row).map_or(row, |(_, old)| old);
+        let as_before = |found: &QueryMatch| QueryMatch {
+            start: original(found.start),
+            end: original(found.end),
+            told: found.told.clone(),
+            bound: found
+                .bound
+                .iter()
+                .map(|(variable, row)| (*variable, original(*row)))
+                .collect(),
+        };
+        let mut gone: HashSet<QueryMatch, FixedState> = before.into_iter().collect();
+        let come: Vec<QueryMatch> = after
+            .into_iter()
+            .filter(|found| !gone.remove(&as_before(found)))
+            .collect();
+        let gone: Vec<QueryMatch> = gone.into_iter().collect();
+        let pattern = self.lanes[lane];
+        let record = self.findings.record;
+        self.tell_matches(
+            key,
+            pattern,
+            ChangeKind::Retract,
+            gone.iter().map(|found| (record, found)),
+        );
+        self.tell_matches(
+            key,
+            pattern,
+            ChangeKind::Insert,
+            come.iter().map(|found| (record, found)),
+        );
+    }
+
+    /// Appends rows where patterns are observed.
+    pub(crate) fn append_observed(&mut self, number: usize, rows: Stretch<'_>, first_record: Option<u32>) {
+        let adds = |lane: &usize| self.programs[self.lanes[*lane]].only_adds();
+        if self.observed.iter().all(adds) {
+            return self.append_watched(number, rows, first_record);
+        }
+        for (at, row) in rows.rows().enumerate() {
+            let record = first_record.map(|first| first + (row - rows.row(0)));
+            self.append_watched(number, rows.part(at, at + 1), record);
+        }
+    }
+
+    /// The same at once, which is allowed for one row or where events only add matches.
+    fn append_watched(&mut self, number: usize, rows: Stretch<'_>, first_record: Option<u32>) {
+        let mut key = self.take_key(number);
+        let from = self.table.rows.len();
+        let (before, was_degraded) = (live(&key), key.degraded);
+        if let Some(record) = first_record {
+            self.findings.record = record;
+        }
+        let scope = Scope::Around(self.rows.ts(rows.row(0)));
+        let mut watched = Watched::new();
+        for lane in self.observed.clone() {
+            let program = &self.programs[self.lanes[lane]];
+            // Where a match exists only when its window has closed, an event cannot change what is told.
+            if !(program.only_adds() || program.is_local() && program.is_told_at_window_end()) {
+                watched.push((lane, self.observe_now(&key, lane, scope)));
+            }
+        }
+        self.append_rows(&mut key, rows, first_record);
+        self.newest = self.newest.max(key.spine.last_ts());
+        let added = self.take_observed();
+        self.after(&mut key, before, was_degraded);
+        self.tell_added(&key, &added);
+        self.tell_watched(&key, watched, scope, None);
+        self.order_observed(from);
+        self.put_key(number, key);
+    }
+
+    /// Takes out what was found of patterns that are observed and to which events only add matches.
+    fn take_observed(&mut self) -> Vec<Found> {
+        let programs = &self.programs;
+        let adds = |found: &Found| programs[found.pattern].is_observed() && programs[found.pattern].only_adds();
+        let added = self.findings.list.iter().copied().filter(adds).collect();
+        self.forget_observed();
+        added
+    }
+
+    /// Lets go of what was found of patterns that are observed.
+    pub(crate) fn forget_observed(&mut self) {
+        let programs = &self.programs;
+        self.findings
+            .list
+            .retain(|found| !programs[found.pattern].is_observed());
+    }
+
+    /// Tells matches that an event after all others has brought.
+    fn tell_added(&mut self, key: &Key, added: &[Found]) {
+        for found in added.chunk_by(|a, b| (a.pattern, a.start, a.end) == (b.pattern, b.start, b.end)) {
+            let (pattern, start, end) = (found[0].pattern, found[0].start, found[0].end);
+            let Some(lane) = self.lanes.iter().position(|known| *known == pattern) else {
+                continue;
+            };
+            let punctuation = self.domains[key.domain()].effective;
+            let mut finder = Finder::new(&self.rows, key, (lane, pattern), punctuation, self.limits);
+            finder.find_between(&mut self.programs[pattern], start, end);
+            self.findings.refused += finder.refused;
+            let told = finder.found;
+            let record = found[0].record;
+            self.tell_matches(
+                key,
+                pattern,
+                ChangeKind::Insert,
+                told.iter().map(|found| (record, found)),
+            );
+        }
+    }
+}

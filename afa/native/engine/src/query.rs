@@ -1,0 +1,110 @@
+//! What a pattern that was made from a query has beside its arcs, and which of its matches a pattern wants told.
+
+use std::sync::Arc;
+
+use crate::expression::{FieldPath, Node};
+use crate::pattern::Window;
+use crate::program::Program;
+
+/// Which matches of a key are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Output {
+    /// Every one.
+    #[default]
+    All,
+    /// In order of their ends, those that start after the end of the last one counted.
+    NonOverlapping,
+    /// Of those with one first event, the ones that none dominates and none extends.
+    EarliestMaximal,
+}
+
+/// What an automaton that was made from a query has beside its arcs. Expressions read its registers.
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    /// The variables that bind events, in order of declaration.
+    pub variables: Arc<[Arc<str>]>,
+    /// Registers that hold the values of `[attr]`.
+    pub partition: Vec<usize>,
+    /// What a match returns: name and expression.
+    pub returns: Vec<(Arc<str>, Node)>,
+    /// Which events must not come before a match.
+    pub leading: Vec<Node>,
+    /// Which must not come after it.
+    pub trailing: Vec<Node>,
+    /// A match with a trailing negation is told at once, and not only when its window has closed.
+    pub speculates: bool,
+    /// Start events none of whose runs completed are reported.
+    pub timeouts: bool,
+    /// The variables of each component, by their numbers.
+    pub components: Vec<Vec<u16>>,
+}
+
+impl Query {
+    /// The fields of events that it reads beside those of its arcs.
+    pub(crate) fn fields(&self) -> Vec<FieldPath> {
+        let negations = self.leading.iter().chain(&self.trailing);
+        negations.flat_map(Node::fields).collect()
+    }
+}
+
+impl Program {
+    /// The number of a query's variable.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<u16> {
+        let variables = &self.query.as_ref()?.variables;
+        let place = variables.iter().position(|known| &**known == name)?;
+        u16::try_from(place).ok()
+    }
+
+    /// Whether more than the list of partial matches decides what is told: bindings, negations, the other matches.
+    pub(crate) fn is_observed(&self) -> bool {
+        self.query.is_some() || self.output != Output::All
+    }
+
+    /// Whether an event after all others can only add matches that end with it.
+    pub(crate) fn only_adds(&self) -> bool {
+        let has_trailing = self.query.as_ref().is_some_and(|query| !query.trailing.is_empty());
+        self.output == Output::All && !has_trailing && !self.waits()
+    }
+
+    /// Whether a punctuation may let matches be told.
+    pub(crate) fn is_told_by_punctuations(&self) -> bool {
+        self.waits() || self.is_told_at_window_end()
+    }
+
+    /// Whether only the events of a start event's window, and those that it looks back at, decide about its matches.
+    pub(crate) fn is_local(&self) -> bool {
+        self.output == Output::All && !self.waits()
+    }
+
+    /// Whether events or matches wait for a punctuation.
+    fn waits(&self) -> bool {
+        self.hold || self.gap_free || self.speculation.is_some()
+    }
+
+    /// Whether a match exists only once its window has closed.
+    pub(crate) fn is_told_at_window_end(&self) -> bool {
+        let waits = |query: &Query| !query.trailing.is_empty() && !query.speculates;
+        self.query.as_deref().is_some_and(waits)
+    }
+
+    /// Whether candidates may change after the punctuation has passed their end.
+    pub(crate) fn has_open_candidates(&self) -> bool {
+        let trails = |query: &Query| !query.trailing.is_empty();
+        self.query.as_deref().is_some_and(trails) || self.query.is_some() && self.output == Output::EarliestMaximal
+    }
+
+    /// How far before a start event, in time, events are still looked at.
+    pub(crate) fn looks_back(&self) -> i64 {
+        match (&self.query, self.window) {
+            (Some(query), Window::Time(length)) if !query.leading.is_empty() => length,
+            _ => 0,
+        }
+    }
+
+    /// Whether a window's events are needed until it has closed, and not only while partial matches began before them.
+    pub(crate) fn needs_whole_windows(&self) -> bool {
+        let asks = |query: &Query| query.timeouts || !query.leading.is_empty() || !query.trailing.is_empty();
+        self.output != Output::All || self.waits() || self.query.as_deref().is_some_and(asks)
+    }
+}

@@ -1,0 +1,108 @@
+//! How long observed patterns need a key's events, and what is left of matches whose start goes.
+
+use std::sync::Arc;
+
+use crate::configuration::start_row;
+use crate::engine::Engine;
+use crate::key::Key;
+use crate::observing::Scope;
+use crate::pattern::Window;
+use crate::query::Output;
+use crate::selecting::{Forgotten, Standing};
+use crate::snapshot_form::Writer;
+
+impl Engine {
+    /// Forgets the starts of matches that nothing can change any more; the answer is the time before which no event is
+    /// needed.
+    pub(crate) fn forget_starts(&mut self, key: &mut Key, punctuation: i64) -> i64 {
+        for lane in self.observed.clone() {
+            let needed = self.needed_from(key, lane, punctuation);
+            if self.programs[self.lanes[lane]].output == Output::NonOverlapping {
+                let forgotten = self.forgotten_before(key, lane, needed);
+                *key.forgotten_mut(lane) = forgotten;
+            }
+        }
+        self.kept_from(key, punctuation)
+    }
+
+    /// The time before which no event is needed.
+    pub(crate) fn kept_from(&mut self, key: &Key, punctuation: i64) -> i64 {
+        let mut bound = punctuation;
+        for lane in self.observed.clone() {
+            let needed = self.needed_from(key, lane, punctuation);
+            bound = bound.min(needed.saturating_sub(self.programs[self.lanes[lane]].looks_back()));
+        }
+        bound
+    }
+
+    /// Writes where matches ended whose start is forgotten, if there are such.
+    pub(crate) fn write_forgotten(&mut self, writer: &mut Writer, key: &Key, punctuation: i64) {
+        let mut kept: Vec<(Arc<str>, Forgotten)> = Vec::new();
+        for lane in self.observed.clone() {
+            let pattern = self.lanes[lane];
+            if self.programs[pattern].output == Output::NonOverlapping {
+                let needed = self.needed_from(key, lane, punctuation);
+                let forgotten = self.forgotten_before(key, lane, needed);
+                kept.push((self.programs[pattern].name.clone(), forgotten));
+            }
+        }
+        kept.retain(|(_, forgotten)| !forgotten.ends.is_empty());
+        if kept.is_empty() {
+            return;
+        }
+        writer.length(kept.len());
+        for (name, forgotten) in kept {
+            writer.text(&name);
+            writer.length(forgotten.ends.len());
+            for (partition, end) in &forgotten.ends {
+                writer.binary(partition);
+                writer.signed(end.ts);
+                writer.signed(end.seq);
+                writer.text(&end.id.text());
+            }
+        }
+    }
+
+    /// The time from which a lane needs start events.
+    pub(crate) fn needed_from(&mut self, key: &Key, lane: usize, punctuation: i64) -> i64 {
+        let pattern = self.lanes[lane];
+        let program = &self.programs[pattern];
+        if let Window::Time(length) = program.window
+            && program.needs_whole_windows()
+        {
+            let emitted = self.domains[key.domain()].progress(program, pattern).emitted;
+            let decided = emitted.map_or(i64::MIN, |emitted| emitted.min(punctuation));
+            return decided.saturating_sub(length).saturating_add(1);
+        }
+        // Events that come are for partial matches that live at the punctuation, or begin later.
+        let place = key.spine.search(&self.rows, punctuation);
+        let list = self.matcher(key.domain()).list_at(key, lane, place);
+        let oldest = list.first().and_then(|word| self.rows.start_ts(start_row(*word)));
+        oldest.map_or(punctuation, |oldest| oldest.min(punctuation))
+    }
+
+    /// What is left of matches whose start lies before an instant.
+    pub(crate) fn forgotten_before(&mut self, key: &Key, lane: usize, needed: i64) -> Forgotten {
+        let known = key.forgotten(lane);
+        let mut ends = known.ends.clone();
+        let has_more = key
+            .spine
+            .search(&self.rows, i64::MIN)
+            .is_some_and(|first| key.spine.ts(first, &self.rows) < needed);
+        if has_more && known.before < Some(needed) {
+            for found in self.observe_now(key, lane, Scope::Key) {
+                if self.rows.ts(found.start) < needed {
+                    let end = Standing::of(&self.rows, found.end);
+                    let last = ends.entry(found.told.partition.clone()).or_insert_with(|| end.clone());
+                    *last = end.max(last.clone());
+                }
+            }
+        }
+        // What begins from now on begins after all others.
+        ends.retain(|_, end| end.ts >= needed);
+        Forgotten {
+            before: key.forgotten(lane).before.max(Some(needed)),
+            ends,
+        }
+    }
+}

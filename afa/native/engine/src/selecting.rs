@@ -1,0 +1,125 @@
+//! Which matches of a key are told where a pattern does not ask for all of them.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashMap};
+
+use foldhash::fast::FixedState;
+
+use crate::event::Id;
+use crate::finding::QueryMatch;
+use crate::query::Output;
+use crate::rows::Rows;
+
+/// Where an event stands among those of its key, whether it is stored or not.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Standing {
+    pub(crate) ts: i64,
+    pub(crate) seq: i64,
+    pub(crate) id: Id,
+}
+
+impl Standing {
+    /// That of a row.
+    #[must_use]
+    pub(crate) fn of(rows: &Rows, row: u32) -> Self {
+        Self {
+            ts: rows.ts(row),
+            seq: rows.seq(row).unwrap_or(0),
+            id: rows.id(row).owned(),
+        }
+    }
+}
+
+/// By partition of `[attr]`, in a form of bytes: where the last match ended that counts.
+pub(crate) type CountedEnds = BTreeMap<Vec<u8>, Standing>;
+
+/// What is left of the matches of a lane whose start is forgotten.
+#[derive(Debug, Default)]
+pub struct Forgotten {
+    /// Start events before this time are forgotten.
+    pub(crate) before: Option<i64>,
+    pub(crate) ends: CountedEnds,
+}
+
+/// Chooses among the matches of one key and pattern; ids decide where matches have the same first and last event.
+pub(crate) fn select(
+    output: Output,
+    rows: &Rows,
+    ends: &CountedEnds,
+    matches: Vec<QueryMatch>,
+    id_of: impl Fn(&QueryMatch) -> [u8; 16],
+) -> Vec<QueryMatch> {
+    match output {
+        Output::All => matches,
+        Output::NonOverlapping => non_overlapping(rows, ends, matches, id_of),
+        Output::EarliestMaximal => earliest_maximal(rows, &matches),
+    }
+}
+
+/// By end, start and id: a match counts iff it starts after the end of the last one counted.
+fn non_overlapping(
+    rows: &Rows,
+    ends: &CountedEnds,
+    mut matches: Vec<QueryMatch>,
+    id_of: impl Fn(&QueryMatch) -> [u8; 16],
+) -> Vec<QueryMatch> {
+    let order = |one: &QueryMatch, other: &QueryMatch| {
+        let edges = rows
+            .order(one.end, other.end)
+            .then_with(|| rows.order(one.start, other.start));
+        edges.then_with(|| id_of(one).cmp(&id_of(other)))
+    };
+    matches.sort_by(order);
+    let mut ends = ends.clone();
+    matches.retain(|found| {
+        let end = ends.get(&found.told.partition);
+        let counts = end.is_none_or(|end| Standing::of(rows, found.start) > *end);
+        if counts {
+            ends.insert(found.told.partition.clone(), Standing::of(rows, found.end));
+        }
+        counts
+    });
+    matches
+}
+
+/// Of those with one first event the ones that none dominates, and of these the ones that none extends.
+fn earliest_maximal(rows: &Rows, matches: &[QueryMatch]) -> Vec<QueryMatch> {
+    let loses = |one: &&QueryMatch| {
+        let mut rivals = matches.iter().filter(|other| other.start == one.start);
+        rivals.any(|other| dominates(rows, other, one) || extends(other, one))
+    };
+    matches.iter().filter(|one| !loses(one)).cloned().collect()
+}
+
+/// The events of each variable.
+fn by_variable(found: &QueryMatch) -> HashMap<u16, Vec<u32>, FixedState> {
+    let mut variables: HashMap<u16, Vec<u32>, FixedState> = HashMap::default();
+    for (variable, row) in &found.bound {
+        variables.entry(*variable).or_default().push(*row);
+    }
+    variables
+}
+
+/// Whether it begins every variable no later and one earlier.
+fn dominates(rows: &Rows, one: &QueryMatch, other: &QueryMatch) -> bool {
+    let (mine, theirs) = (by_variable(one), by_variable(other));
+    let begins = mine.iter().filter_map(|(variable, events)| {
+        let other = theirs.get(variable)?;
+        Some(rows.order(events[0], other[0]))
+    });
+    let begins: Vec<Ordering> = begins.collect();
+    begins.iter().all(|order| order.is_le()) && begins.iter().any(|order| order.is_lt())
+}
+
+/// Whether it differs in one variable alone, and binds all of the other's events to it and more.
+fn extends(one: &QueryMatch, other: &QueryMatch) -> bool {
+    let (mine, theirs) = (by_variable(one), by_variable(other));
+    let mut different = mine
+        .iter()
+        .filter(|(variable, events)| theirs.get(variable) != Some(events));
+    let Some((variable, events)) = different.next() else {
+        return false;
+    };
+    let theirs = theirs.get(variable).map_or(&[][..], Vec::as_slice);
+    different.next().is_none() && events.len() > theirs.len() && theirs.iter().all(|row| events.contains(row))
+}

@@ -1,0 +1,264 @@
+//! What a punctuation lets observed patterns tell: matches whose window has closed, start events that none came from,
+//! and how far their own punctuation may come.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use crate::change_table::ChangeKind;
+use crate::configuration::FINAL;
+use crate::engine::Engine;
+use crate::finding::{Finder, QueryMatch, Told};
+use crate::key::Key;
+use crate::observing::{Progress, Scope};
+use crate::pattern::Window;
+use crate::program::Program;
+use crate::query::Query;
+use crate::rows::Rows;
+use crate::runs::{Bound, Runs};
+use crate::spine::Place;
+
+/// What keys of a partition told before a punctuation: number of the key, lane, matches.
+pub(crate) type Before = Vec<(usize, usize, Vec<QueryMatch>)>;
+
+impl Engine {
+    /// The keys of a partition that have events.
+    pub(crate) fn keys_of(&self, domain: usize) -> Vec<usize> {
+        let has_events = |number: &usize| {
+            let key = self.keys[*number].as_ref();
+            key.is_some_and(|key| key.domain() == domain && !key.spine.is_empty())
+        };
+        (0..self.keys.len()).filter(has_events).collect()
+    }
+
+    /// How far a partition has come, and what observed patterns tell that a punctuation may change.
+    pub(crate) fn watch_punctuation(&mut self, domain: usize) -> (Option<i64>, Before) {
+        let mut before = Before::new();
+        let waits = |lane: &usize| {
+            let program = &self.programs[self.lanes[*lane]];
+            program.is_told_by_punctuations() && !program.is_local()
+        };
+        let lanes: Vec<usize> = self.observed.iter().copied().filter(waits).collect();
+        if !lanes.is_empty() {
+            for number in self.keys_of(domain) {
+                let key = self.take_key(number);
+                for lane in &lanes {
+                    let told = self.observe_now(&key, *lane, Scope::Key);
+                    before.push((number, *lane, told));
+                }
+                self.put_key(number, key);
+            }
+        }
+        (self.domains[domain].effective, before)
+    }
+
+    /// Tells what follows from a punctuation for patterns that are observed. The answer, if there are such, is by pattern
+    /// how far its own punctuation has come, if it has.
+    pub(crate) fn observe_punctuation(
+        &mut self,
+        domain: usize,
+        passed: Option<i64>,
+        before: Before,
+    ) -> Option<Vec<Option<i64>>> {
+        if self.observed.is_empty() {
+            return None;
+        }
+        let keys = self.keys_of(domain);
+        let risen = self.raise_emitted(domain, &keys);
+        for (number, lane, told) in before {
+            let key = self.take_key(number);
+            let pattern = self.lanes[lane];
+            let progress = self.domains[domain].progress(&self.programs[pattern], pattern);
+            let now = self.observe(&key, lane, Scope::Key, progress);
+            self.tell_difference(&key, lane, told, now, None);
+            self.put_key(number, key);
+        }
+        self.tell_closed(domain, passed, &keys);
+        Some(risen)
+    }
+
+    /// Tells matches that exist since their window has closed, and start events that no match came from.
+    fn tell_closed(&mut self, domain: usize, passed: Option<i64>, keys: &[usize]) {
+        let Some(now) = self.domains[domain].effective else {
+            return;
+        };
+        for lane in self.observed.clone() {
+            let pattern = self.lanes[lane];
+            let program = &self.programs[pattern];
+            let is_due = program.is_told_at_window_end() && program.is_local();
+            let has_timeouts = program.query.as_ref().is_some_and(|query| query.timeouts);
+            for number in keys.iter().filter(|_| is_due || has_timeouts) {
+                let key = self.take_key(*number);
+                if is_due {
+                    let progress = Progress {
+                        punctuation: Some(now),
+                        emitted: Some(now),
+                    };
+                    let told = self.observe(&key, lane, Scope::Closing(passed, now), progress);
+                    self.tell_difference(&key, lane, Vec::new(), told, None);
+                }
+                if has_timeouts {
+                    self.tell_timeouts(&key, lane, passed, now);
+                }
+                self.put_key(*number, key);
+            }
+        }
+    }
+
+    /// Lets the punctuations of patterns come as far as their open candidates allow.
+    fn raise_emitted(&mut self, domain: usize, keys: &[usize]) -> Vec<Option<i64>> {
+        let effective = self.domains[domain].effective;
+        let mut risen = vec![effective; self.programs.len()];
+        let Some(bound) = effective else {
+            return risen;
+        };
+        for lane in self.observed.clone() {
+            let pattern = self.lanes[lane];
+            if !self.programs[pattern].has_open_candidates() {
+                continue;
+            }
+            let mut least = bound;
+            for number in keys {
+                let key = self.take_key(*number);
+                least = self
+                    .first_open_end(&key, lane, bound)
+                    .map_or(least, |end| end.min(least));
+                self.put_key(*number, key);
+            }
+            let emitted = &mut self.domains[domain].emitted[pattern];
+            risen[pattern] = Some(least).filter(|least| Some(*least) > *emitted);
+            *emitted = (*emitted).max(Some(least));
+        }
+        risen
+    }
+
+    /// A key is restored: its open candidates hold punctuations back that came without it.
+    pub(crate) fn lower_emitted(&mut self, key: &Key) {
+        let Some(bound) = self.domains[key.domain()].effective else {
+            return;
+        };
+        for lane in self.observed.clone() {
+            let pattern = self.lanes[lane];
+            if self.programs[pattern].has_open_candidates()
+                && let Some(end) = self.first_open_end(key, lane, bound)
+            {
+                let emitted = &mut self.domains[key.domain()].emitted[pattern];
+                *emitted = emitted.map(|emitted| emitted.min(end));
+            }
+        }
+    }
+
+    /// The first end of a candidate whose window is still open.
+    fn first_open_end(&mut self, key: &Key, lane: usize, punctuation: i64) -> Option<i64> {
+        let pattern = self.lanes[lane];
+        let Window::Time(length) = self.programs[pattern].window else {
+            return None;
+        };
+        let finder = Finder::new(&self.rows, key, (lane, pattern), Some(punctuation), self.limits);
+        let mut least = None;
+        let mut place = key
+            .spine
+            .search(&self.rows, punctuation.saturating_sub(length).saturating_add(1));
+        while let Some(here) = place.filter(|here| least.is_none_or(|end| key.spine.ts(*here, &self.rows) <= end)) {
+            let end = finder.first_end(&mut self.programs[pattern], here);
+            least = least.into_iter().chain(end).min();
+            place = key.spine.next(here);
+        }
+        least
+    }
+
+    fn tell_timeouts(&mut self, key: &Key, lane: usize, passed: Option<i64>, now: i64) {
+        let pattern = self.lanes[lane];
+        let Window::Time(length) = self.programs[pattern].window else {
+            return;
+        };
+        let least = passed.map_or(i64::MIN, |passed| passed.saturating_sub(length).saturating_add(1));
+        let most_bound = self.limits.max_partial_matches_per_key;
+        let mut place = key.spine.search(&self.rows, least);
+        let mut timeouts = Vec::new();
+        while let Some(here) = place.filter(|here| {
+            let closes = key.spine.ts(*here, &self.rows).saturating_add(length);
+            closes <= now
+        }) {
+            let closes = key.spine.ts(here, &self.rows).saturating_add(length);
+            if passed.is_none_or(|passed| closes > passed) {
+                let program = &mut self.programs[pattern];
+                timeouts.extend(furthest_run(
+                    program,
+                    &self.rows,
+                    key,
+                    (lane, pattern),
+                    here,
+                    most_bound,
+                ));
+            }
+            place = key.spine.next(here);
+        }
+        let nothing = Arc::new(Told {
+            state: "".into(),
+            values: [].into(),
+            partition: Vec::new(),
+        });
+        let record = self.findings.record;
+        let timeouts: Vec<QueryMatch> = timeouts
+            .into_iter()
+            .map(|bound: Bound| QueryMatch {
+                start: bound[0].1,
+                end: bound[bound.len() - 1].1,
+                told: nothing.clone(),
+                bound,
+            })
+            .collect();
+        self.tell_matches(
+            key,
+            pattern,
+            ChangeKind::Timeout,
+            timeouts.iter().map(|found| (record, found)),
+        );
+    }
+}
+
+/// Of a start event none of whose runs completed: what the run has bound that came furthest.
+fn furthest_run(
+    program: &mut Program,
+    rows: &Rows,
+    key: &Key,
+    lane: (usize, usize),
+    place: Place,
+    most: usize,
+) -> Option<Bound> {
+    let query = program.query.clone()?;
+    let mut runs = Runs::begin(program, rows, key, lane, place)?;
+    let mut best: Option<(_, Bound)> = None;
+    loop {
+        if runs.code & FINAL != 0 {
+            return None;
+        }
+        let members = runs.program.sets.set(runs.code).members.clone();
+        let mut found = Vec::new();
+        for member in &*members {
+            runs.bindings(*member, true, most, &mut found);
+        }
+        for bound in found {
+            let reach = reach(&query, rows, &bound);
+            if best.as_ref().is_none_or(|(known, _)| reach < *known) {
+                best = Some((reach, bound));
+            }
+        }
+        if !runs.go_on() {
+            return best.map(|(_, bound)| bound);
+        }
+    }
+}
+
+/// The least is the furthest: by components begun, events bound, ids, and which variables come first.
+type Reach = (Reverse<usize>, Reverse<usize>, Vec<String>, Vec<(u16, i64)>);
+
+fn reach(query: &Query, rows: &Rows, bound: &Bound) -> Reach {
+    let has_begun = |component: &&Vec<u16>| bound.iter().any(|(variable, _)| component.contains(variable));
+    (
+        Reverse(query.components.iter().filter(has_begun).count()),
+        Reverse(bound.len()),
+        bound.iter().map(|(_, row)| rows.id(*row).text().into_owned()).collect(),
+        bound.iter().map(|(variable, row)| (*variable, rows.ts(*row))).collect(),
+    )
+}

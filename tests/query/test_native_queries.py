@@ -1,0 +1,116 @@
+"""Queries on the native engine against the reference, after every record and in batches."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from afa import Engine
+from afa.pattern import Pattern
+from afa.query.compiler import compile_query
+from afa.query.tree import EventSet, TimeWindow
+from tests.support.queries import QueryMaker, events_of
+
+SEEDS = st.integers(0, 2**32)
+
+
+def pattern_of(seed: int, name: str = "q") -> Pattern:
+    """A query with settings of any kind that may stand together."""
+    pick, query = random.Random(seed), QueryMaker(seed).query()
+    pattern = compile_query(query, name)
+    assert pattern.query is not None
+    timed = isinstance(query.window, TimeWindow)
+    outputs = ["all", "all", "non_overlapping"]
+    if timed and any(isinstance(part, EventSet) for part in query.components):
+        outputs += ["earliest_maximal"] * 3
+    options = replace(
+        pattern.query,
+        absence=pick.choice(("window_end", "speculative")),
+        timeouts=timed and pick.random() < 0.3,
+    )
+    return replace(
+        pattern,
+        query=options,
+        output=pick.choice(outputs),
+        hold_output=pick.random() < 0.2,
+        speculation=pick.choice((math.inf, math.inf, math.inf, 0, 2)),
+        gap_free=pick.random() < 0.1,
+    )
+
+
+def records_of(seed: int, count: int) -> list[dict[str, Any]]:
+    """Events of two keys in any order, some revised or taken back, and punctuations."""
+    pick = random.Random(seed)
+    records: list[dict[str, Any]] = []
+    for number, event in enumerate(events_of(seed, count)):
+        record = {"id": event.id, "key": pick.choice("kkl"), "ts": event.ts, "type": event.type, "data": event.data}
+        if pick.random() < 0.5:
+            record["seq"] = number
+        records.append(record)
+        if pick.random() < 0.2:
+            records.append(record | {"rev": 1, "data": {"x": pick.randrange(3), "k": 1}})
+        elif pick.random() < 0.2:
+            records.append({"op": "retract", "id": event.id, "key": record["key"], "ts": event.ts, "rev": 1})
+        if pick.random() < 0.3:
+            records.append({"op": "punctuation", "ts": event.ts + pick.choice((-6, -4, -2, 0, 1, 3))})
+    for _ in range(pick.choice((0, 1, 3, 100))):
+        at = pick.randrange(len(records))
+        other = max(0, at - pick.randrange(1, 5))
+        records[at], records[other] = records[other], records[at]
+    return [*records, {"op": "punctuation", "ts": 10**6}]
+
+
+def lines(records: list[dict[str, Any]]) -> list[bytes]:
+    return [json.dumps(record).encode() for record in records]
+
+
+@settings(max_examples=300)
+@given(seed=SEEDS, count=st.integers(1, 9), patterns=st.integers(1, 2))
+def test_every_record(seed: int, count: int, patterns: int) -> None:
+    loaded = [pattern_of(seed + number, f"q{number}") for number in range(patterns)]
+    native, reference = Engine(loaded), Engine(loaded, engine="reference")
+    for number, line in enumerate(lines(records_of(seed, count))):
+        told, expected = native.feed([line]), reference.feed([line])
+        assert told.to_records() == expected.to_records(), (number, line)
+        assert [value for _, value, _ in told.encoded()] == [value for _, value, _ in expected.encoded()]
+        assert told.late == expected.late
+
+
+@settings(max_examples=150)
+@given(seed=SEEDS, count=st.integers(1, 9), size=st.integers(1, 6))
+def test_every_batch(seed: int, count: int, size: int) -> None:
+    loaded = [pattern_of(seed)]
+    native, reference = Engine(loaded, net="batch"), Engine(loaded, engine="reference", net="batch")
+    fed = lines(records_of(seed, count))
+    for begin in range(0, len(fed), size):
+        batch = fed[begin : begin + size]
+        told, expected = native.feed(batch), reference.feed(batch)
+        assert told.to_records() == expected.to_records(), (begin, batch)
+        assert told.to_arrow(ids=True).to_pylist() == expected.to_arrow(ids=True).to_pylist()
+
+
+@settings(max_examples=150)
+@given(seed=SEEDS, count=st.integers(1, 12), data=st.data())
+def test_a_restored_engine_goes_on_like_the_first(seed: int, count: int, data: st.DataObject) -> None:
+    loaded = [pattern_of(seed, "q0"), pattern_of(seed + 1, "q1")]
+    records = records_of(seed, count)
+    place = data.draw(st.integers(0, len(records)))
+    first, second = Engine(loaded), Engine(loaded)
+    for line in lines(records[:place]):
+        first.feed([line])
+    second.feed(lines([record for record in records[:place] if record.get("op") == "punctuation"]))
+    keys = first.keys()
+    for key in keys:
+        second.restore(key, first.snapshot(key))
+        assert second.snapshot(key) == first.snapshot(key)
+    for line in lines(records[place:]):
+        assert second.feed([line]).to_records() == first.feed([line]).to_records(), line
+    keys = first.keys()
+    assert second.keys() == keys
+    assert [second.state_hash(key) for key in keys] == [first.state_hash(key) for key in keys]
