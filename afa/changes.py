@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from afa.reading import Fault
-from afa.records import Bindings, Change, EmittedPunctuation, Match, MatchChange, Timeout
+from afa.records import Change, EmittedPunctuation, Match, MatchChange, Timeout
 
 Told = tuple[int, Change]  # the index of the record that led to it, and the change
 Encoded = tuple[bytes | None, bytes, list[tuple[str, bytes]]]  # key, value, headers: ready to produce
@@ -125,16 +125,13 @@ def _told(row: tuple[Any, ...], registers: dict[str, list[str]]) -> Told:
         return record, EmittedPunctuation(pattern, ts)
     if row[0] == "timeout":
         _, record, pattern, key, (start, until), reached, bound = row
-        return record, Timeout(pattern, key, start, until, reached, tuple(named for named in _bindings(bound) if named[1]))
+        begun = tuple((name, tuple(events)) for name, events in bound if events)
+        return record, Timeout(pattern, key, start, until, reached, begun)
     op, record, pattern, key, (start, end, until), state, values, (first, last), degraded, identity, bound = row
     named = tuple(zip(registers[pattern], values, strict=True))
-    bindings = None if bound is None else _bindings(bound)
+    bindings = None if bound is None else tuple((name, tuple(events)) for name, events in bound)
     match = Match(pattern, key, start, end, until, state, named, first, last, bindings)
     return record, MatchChange(op, match, identity, degraded)
-
-
-def _bindings(bound: list[tuple[str, list[tuple[int, str]]]]) -> Bindings:
-    return tuple((name, tuple(events)) for name, events in bound)
 
 
 def _row(change: Change) -> dict[str, Any]:
