@@ -92,6 +92,7 @@ class CompiledQuery:
     trailing: tuple[Expression, ...] = ()  # which must not come after it
     absence: Absence = "window_end"
     timeouts: bool = False
+    compressed: bool = False  # its matches are told as graphs
     components: tuple[tuple[str, ...], ...] = ()  # the variables of each component
 
 
