@@ -145,6 +145,16 @@ def test_a_run_as_long_as_a_window_is_expanded() -> None:
     assert match["bindings"]["a"] == [f"e{ts}" for ts in range(length)]
 
 
+def test_events_of_one_time_stay_in_their_order() -> None:
+    document = ANY_MATCH.replace("SEQ(A+ a[], B b)", "SEQ({A+ a[], B b})").replace("RETURNED", "a.len")
+    events = [event("z", 5, "A") | {"seq": 1}, event("y", 5, "B") | {"seq": 2}, event("x", 5, "A") | {"seq": 3}]
+    plain, graphs = engine_of(document.replace("compressed", "verbose")), engine_of(document)
+    expected = [match for match in fed(plain, *events) if match["op"] == "insert"]
+    assert {"a": ["z", "x"], "b": ["y"]} in [match["bindings"] for match in expected]
+    net = {told["match"]: told for told in fed(graphs, *events)}
+    assert expanded(net) == sorted(json.dumps(match) for match in expected)
+
+
 def test_a_graph_is_replaced_whole_and_retracted_when_it_is_empty() -> None:
     engine = engine_of(ANY_MATCH.replace("RETURNED", "b.x"))
     fed(engine, event("a1", 1, "A"))
