@@ -15,8 +15,6 @@ from support.commands import arcfleet
 
 from afa.errors import PatternError
 from afa.pattern import Pattern, TimeWindow
-from afa.query import parse_query
-from afa.query.compiler import compile_query
 from arcfleet.bench import c_loops, catalogue, memory_row, python_loops, report, sase_rows
 from arcfleet.bench.arc_rows import arc_changes
 from arcfleet.bench.batches import json_lines, record_batches
@@ -130,18 +128,6 @@ def test_c_loops_of_the_sase_query_equal_python(loops, count, window) -> None:
     offsets, numbers = bindings.bound
     bound = [numbers[first:last].tolist() for first, last in itertools.pairwise(offsets)]
     assert sorted(bound) == sorted(python_bindings(stream, window)())
-
-
-def test_the_three_predicates_of_the_sase_paper_have_as_many_matches() -> None:
-    stream = two_symbols(70, 2)
-    text = "PATTERN SEQ(Stock+ a[], Stock b) WHERE skip_till_next_match(a[], b) {{ [symbol] AND a[1].price % 500 = 0{} \
-AND b.volume < 150 }} WITHIN 500 ms"
-    found = []
-    for more in ("", " AND a[i].price > a[i-1].price", " AND a[i].price > min(a[..i-1].price)"):
-        pattern = compile_query(parse_query(text.format(more)), "sase")
-        found.append(of_reference(pattern, stream))
-    assert len(found[0]) > 0
-    assert all(np.array_equal(found[0], other) for other in found)
 
 
 def test_two_symbols_are_as_selective_as_in_the_paper() -> None:
