@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from afa.reading import Fault
-from afa.records import Change, EmittedPunctuation, Match, MatchChange, Timeout
+from afa.records import Change, EmittedPunctuation, GraphChange, Match, MatchChange, Timeout
 
 Told = tuple[int, Change]  # the index of the record that led to it, and the change
 Encoded = tuple[bytes | None, bytes, list[tuple[str, bytes]]]  # key, value, headers: ready to produce
@@ -54,7 +54,8 @@ class Changes:
 
     def to_arrow(self, ids: bool = False) -> Any:
         """A pyarrow.RecordBatch: op, pattern, key, start, end, until, state, first, last, registers and bindings (JSON
-        text); `match` with ids. A punctuation has only `op`, `pattern` and, as `end`, its time."""
+        text); `match` with ids. A punctuation has only `op`, `pattern` and, as `end`, its time. Of a compressed query
+        `bindings` is the graph."""
         pyarrow = import_pyarrow()
         columns: dict[str, list[Any]] = {
             name: [] for name in ("op", "pattern", "key", "start", "end", "until", "state", "first", "last")
@@ -138,6 +139,8 @@ def _row(change: Change) -> dict[str, Any]:
     row: dict[str, Any] = change.as_json()
     if isinstance(change, EmittedPunctuation):
         return {"op": "punctuation", "pattern": change.pattern, "end": change.ts}
+    if isinstance(change, GraphChange):
+        return row | {"last": change.last, "bindings": _json(row["graph"])}
     texts = {name: _json(row[name]) for name in ("registers", "bindings") if name in row}
     events: dict[str, Any] = row.get("events", {})
     return row | events | texts
@@ -148,6 +151,8 @@ def encode(change: Change) -> Encoded:
     value = _json(change.as_json()).encode()
     if isinstance(change, MatchChange):
         return change.match.key.encode(), value, _headers(change.op, change.match.pattern, change.id)
+    if isinstance(change, GraphChange):
+        return change.key.encode(), value, _headers(change.op, change.pattern, change.id)
     if isinstance(change, Timeout):
         return change.key.encode(), value, _headers("timeout", change.pattern, None)
     return None, value, _headers("punctuation", change.pattern, None)

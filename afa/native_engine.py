@@ -24,6 +24,7 @@ from afa.reading import Fault
 from afa.records import ArcChange, ArcRetraction, Record, read_record
 from afa.source import Source, pack_source
 from afa.tape import TapeLine
+from afa.told_graphs import ToldGraphs
 
 
 def native_version() -> str:
@@ -61,6 +62,8 @@ class NativeEngine:
         # Arcs whose text is all that there is to say of them, by the number of their body; and those that have more to
         # them (epsilon, final, the least time), by their id.
         self._bodies: dict[tuple[int, int], Arc] = {}
+        compressed = {pattern.name for pattern in patterns if pattern.query and pattern.query.compressed}
+        self._graphs = ToldGraphs(compressed) if compressed else None
         self._faults: dict[int, Fault] = {}  # of the batch that is being fed
         self._special: dict[tuple[int, str], Arc] = {}
         for number, pattern in enumerate(patterns):
@@ -148,7 +151,9 @@ class NativeEngine:
         return self._changes(self.native.finish())
 
     def _changes(self, told: _native.NativeChanges) -> Changes:
-        changes = NativeChanges(told, self._registers)
+        changes: Changes = NativeChanges(told, self._registers)
+        if self._graphs is not None:
+            changes = self._graphs.follow(changes)
         if self._faults:
             changes.faults, self._faults = self._faults, {}
         return changes
@@ -214,6 +219,8 @@ class NativeEngine:
             self.native.restore(key, data)
         except ValueError as error:
             raise SnapshotError(str(error)) from None
+        if self._graphs is not None:
+            self._graphs.restore(key, NativeChanges(self.native.told(key), self._registers))
 
     def state_hash(self, key: str) -> str | None:
         return self.native.state_hash(key)
@@ -303,6 +310,7 @@ def _query_fields(query: CompiledQuery | None) -> list[Any] | None:
         [pack(occurs) for occurs in query.trailing],
         query.absence == "speculative",
         query.timeouts,
+        query.compressed,
         query.components,
     ]
 

@@ -82,6 +82,15 @@ class Arc:
 
 
 @dataclass(frozen=True, slots=True)
+class Conjunct:
+    """A condition of a query, and where it is tested: on arcs, or of events that must be absent."""
+
+    text: str
+    arcs: tuple[str, ...]  # ids
+    absent: Literal["before", "after"] | None = None  # the match
+
+
+@dataclass(frozen=True, slots=True)
 class CompiledQuery:
     """What an automaton that was made from a query has beside its arcs. Expressions read its registers."""
 
@@ -92,7 +101,10 @@ class CompiledQuery:
     trailing: tuple[Expression, ...] = ()  # which must not come after it
     absence: Absence = "window_end"
     timeouts: bool = False
+    compressed: bool = False  # its matches are told as graphs
     components: tuple[tuple[str, ...], ...] = ()  # the variables of each component
+    text: str = ""  # canonical
+    conjuncts: tuple[Conjunct, ...] = ()  # for people; the arcs say it all
 
 
 @dataclass(frozen=True, slots=True)

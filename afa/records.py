@@ -143,7 +143,8 @@ def _pack(value: Any) -> bytes:
 
 
 def match_id(content: list[Any]) -> str:
-    """Hex of BLAKE2b-128 over `[pattern, key, start.ts, start.id, end.ts, end.id, x]` in msgpack."""
+    """Hex of BLAKE2b-128 in msgpack over `[pattern, key, start.ts, start.id, end.ts, end.id, x]`, or, of a graph,
+    `[pattern, key, end.ts, end.id]`."""
     return hashlib.blake2b(_pack(_canonical(content)), digest_size=16).hexdigest()
 
 
@@ -251,4 +252,70 @@ class Timeout:
         return head | {"until": self.until, "reached": self.reached, "bindings": bound}
 
 
-Change: TypeAlias = MatchChange | Timeout | EmittedPunctuation
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Matches that share their end event: every way from one of the ends back to one of the starts is one."""
+
+    variables: tuple[str, ...] = ()  # in order of declaration
+    events: tuple[tuple[int, str], ...] = ()  # `ts` and id
+    nodes: tuple[tuple[int, int, tuple[int, ...]], ...] = ()  # variable, event, and the nodes before it in any match
+    starts: tuple[tuple[int, int | None], ...] = ()  # nodes that a match may begin with, and `until` of those matches
+    ends: tuple[tuple[int, tuple[tuple[str, RegisterValue | None], ...]], ...] = ()  # and what their matches return
+
+    @property
+    def count(self) -> int:
+        """The number of matches; it may be far greater than that of nodes."""
+        starts = {node for node, _ in self.starts}
+        ways: list[int] = []
+        for number, (_, _, before) in enumerate(self.nodes):
+            ways.append((number in starts) + sum(ways[node] for node in before))
+        return sum(ways[node] for node, _ in self.ends)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "variables": list(self.variables),
+            "events": [list(event) for event in self.events],
+            "nodes": [[variable, event, list(before)] for variable, event, before in self.nodes],
+            "starts": [list(start) for start in self.starts],
+            "ends": [[node, dict(returned)] for node, returned in self.ends],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class GraphChange:
+    """`encoding: compressed`: the matches of a pattern and key that end with one event, in place of those told before.
+
+    A graph without matches takes them all back.
+    """
+
+    pattern: str
+    key: str
+    end: int
+    last: str
+    graph: Graph
+    before: Graph = field(default=Graph(), compare=False)  # what had been told
+    degraded: bool = False
+
+    @property
+    def op(self) -> Literal["insert", "retract"]:
+        return "insert" if self.graph.ends else "retract"
+
+    @property
+    def id(self) -> str:
+        return match_id([self.pattern, self.key, self.end, self.last])
+
+    @property
+    def changes_anything(self) -> bool:
+        return repr(self.graph) != repr(self.before)  # 1, 1.0 and true are three values
+
+    @property
+    def order(self) -> tuple[str, int, int, str]:
+        """Its matches begin anywhere; it stands where one would that begins and ends with its event."""
+        return (self.key, self.end, self.end, self.id)
+
+    def as_json(self) -> dict[str, Any]:
+        head: dict[str, Any] = {"op": self.op, "match": self.id, "pattern": self.pattern, "key": self.key}
+        return head | {"end": self.end, "graph": self.graph.as_json()} | ({"degraded": True} if self.degraded else {})
+
+
+Change: TypeAlias = MatchChange | GraphChange | Timeout | EmittedPunctuation

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from afa.arc_table import ArcTable, table_of
 from afa.arcs import read_expression
 from afa.computation import Computation, Counters, is_seen
+from afa.differences import graph_changes, in_order, match_changes
 from afa.evaluate import holds
 from afa.expression import Expression, Scope, Type
 from afa.outputs import Order, Partition, Selection
@@ -24,6 +25,7 @@ from afa.records import (
     Change,
     EmittedPunctuation,
     Event,
+    GraphChange,
     Match,
     MatchChange,
     Punctuation,
@@ -157,22 +159,19 @@ class ReferenceEngine:
 
     def _differences(self, patterns: Iterable[str], keys: Iterable[str]) -> list[Change]:
         """Computes the matches of these patterns and keys anew: retracts, then inserts, in the order of the page."""
-        gone: list[MatchChange] = []
-        come: list[MatchChange] = []
+        changes: list[MatchChange | GraphChange] = []
         for name in patterns:
+            query = self.tables[name].pattern.query
             for key in keys:
                 run = self._computation(name, key)
                 told = self.matches.get((name, key), {})
                 now = {match.id: match for match in run.matches()}
-                # A query may return something else for the same events.
-                same = {id_ for id_ in now if id_ in told and now[id_].content == told[id_].content}
-                gone += [MatchChange("retract", told[id_], id_) for id_ in told if id_ not in same]
-                come += [MatchChange("insert", now[id_], id_) for id_ in now if id_ not in same]
+                changes += graph_changes(told, now) if query and query.compressed else match_changes(told, now)
                 self.matches[name, key] = now
                 self.partial_matches[name, key] = run.partial_matches
         total = sum(self.partial_matches.values())
         self.counters.peak_partial_matches = max(self.counters.peak_partial_matches, total)
-        return [*sorted(gone, key=lambda change: change.order), *sorted(come, key=lambda change: change.order)]
+        return list(in_order(changes))
 
     def _forget(self) -> None:
         """Drops what no later record can touch: events whose window closed before the punctuations, in all patterns.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from afa.changes import Changes, Told
+from afa.differences import in_order
 from afa.errors import RecordError
 from afa.reading import Fault
-from afa.records import Change, EmittedPunctuation, MatchChange, Timeout, read_record
+from afa.records import Change, EmittedPunctuation, GraphChange, MatchChange, Timeout, read_record
 from afa.reference import ReferenceEngine, Step
 from afa.tape import TapeLine
 
@@ -64,6 +66,7 @@ def _net(told: Sequence[Told]) -> list[Told]:
     balance: dict[tuple[str, str], int] = {}  # by id and content
     gone: dict[tuple[str, str], MatchChange] = {}
     come: dict[tuple[str, str], MatchChange] = {}
+    graphs: dict[str, GraphChange] = {}
     timeouts: list[Timeout] = []
     punctuations: dict[str, Change] = {}
     for _, change in told:
@@ -73,17 +76,15 @@ def _net(told: Sequence[Told]) -> list[Told]:
         if isinstance(change, EmittedPunctuation):
             punctuations[change.pattern] = change
             continue
+        if isinstance(change, GraphChange):
+            graphs[change.id] = replace(change, before=graphs.get(change.id, change).before)
+            continue
         which = (change.id, change.match.content)
         balance[which] = balance.get(which, 0) + (1 if change.op == "insert" else -1)
         (come if change.op == "insert" else gone)[which] = change
-    retracts = [gone[which] for which, count in balance.items() if count < 0]
-    inserts = [come[which] for which, count in balance.items() if count > 0]
-    changes: list[Change] = [*sorted(retracts, key=_order), *sorted(inserts, key=_order)]
+    net: list[MatchChange | GraphChange] = [gone[which] for which, count in balance.items() if count < 0]
+    net += [come[which] for which, count in balance.items() if count > 0]
+    net += [change for change in graphs.values() if change.changes_anything]
     timeouts.sort(key=lambda timeout: timeout.order)
-    changes += timeouts
-    changes += punctuations.values()
+    changes: list[Change] = [*in_order(net), *timeouts, *punctuations.values()]
     return [(0, change) for change in changes]
-
-
-def _order(change: MatchChange) -> tuple[str, int, int, str]:
-    return change.order

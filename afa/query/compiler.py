@@ -19,7 +19,8 @@ from typing import Literal
 from afa.expression import tree
 from afa.expression.text import ARCS
 from afa.expression.tree import Expression, Node, RegisterField, Type
-from afa.pattern import Arc, CompiledQuery, CountWindow, Pattern, Register, Window
+from afa.pattern import Arc, CompiledQuery, Conjunct, CountWindow, Pattern, Register, Window
+from afa.query.printer import print_conjuncts, print_query
 from afa.query.tree import (
     Aggregate,
     At,
@@ -63,6 +64,7 @@ class _State:
 class _Placed:
     """A condition at the component of its last variable."""
 
+    number: int  # among the conjuncts of the query
     expression: Node
     found: tuple[Reference, ...]
     here: frozenset[str]  # its variables of that component
@@ -80,6 +82,7 @@ class _Sketch:
     binds: str | None = None
     is_first: bool = False
     epsilon: bool = False
+    conjuncts: frozenset[int] = frozenset()  # of the query, that its fence tests
 
 
 def compile_query(query: Query, name: str) -> Pattern:
@@ -96,24 +99,24 @@ class _Compiler:
         self.counts = isinstance(query.window, CountWindow) and bool(self.attributes)
         self.component_of = {name: at for at, part in enumerate(self.components) for name in _names(part)}
         self.placed: list[list[_Placed]] = [[] for _ in self.components]
-        self.of_negation: dict[str, list[Node]] = {}
-        for condition in query.conditions:
-            self._place(condition.expression)
+        self.of_negation: dict[str, list[tuple[int, Node]]] = {}
+        for number, condition in enumerate(query.conditions, len(query.equivalences)):
+            self._place(number, condition.expression)
         self.negations_after = self._find_negations()
         self.final = self._final_state()
 
-    def _place(self, expression: Node) -> None:
+    def _place(self, number: int, expression: Node) -> None:
         """A condition belongs to the negation that it names, or to its last component."""
         found = tuple(references(expression))
         for name in {reference.variable for reference in found}:
             if name not in self.component_of:
-                self.of_negation.setdefault(name, []).append(expression)
+                self.of_negation.setdefault(name, []).append((number, expression))
                 return
         at = max((self.component_of[reference.variable] for reference in found), default=0)
         here = frozenset(reference.variable for reference in found if self.component_of[reference.variable] == at)
         kleene = {member.variable for member in members(self.components[at]) if isinstance(member, Kleene)}
         is_whole = any(reference.variable in kleene and _needs_all(reference) for reference in found)
-        self.placed[at].append(_Placed(expression, found, here, is_whole))
+        self.placed[at].append(_Placed(number, expression, found, here, is_whole))
 
     def _find_negations(self) -> list[list[Negated]]:
         """Those after each component and before the next one."""
@@ -147,8 +150,24 @@ class _Compiler:
                 returns=tuple((name, _expression(node)) for name, node in returns),
                 leading=tuple(map(_expression, leading)),
                 trailing=tuple(map(_expression, trailing)),
+                text=print_query(self.query),
+                conjuncts=self._conjuncts(sketches),
             ),
         )
+
+    def _conjuncts(self, sketches: list[_Sketch]) -> tuple[Conjunct, ...]:
+        """Where each conjunct of the query ended up."""
+        absent: dict[int, Literal["before", "after"]] = {}
+        for negation in leading_negations(self.query.components):
+            absent |= {number: "before" for number, _ in self.of_negation.get(negation.variable, ())}
+        for negation in leading_negations(self.query.components[::-1]):
+            absent |= {number: "after" for number, _ in self.of_negation.get(negation.variable, ())}
+        texts = print_conjuncts(self.query)
+        arcs: list[list[str]] = [[] for _ in texts]
+        for sketch in sketches:
+            for number in sketch.conjuncts:
+                arcs[number].append(sketch.id)
+        return tuple(Conjunct(text, tuple(arcs[number]), absent.get(number)) for number, text in enumerate(texts))
 
     def _forbidden(self, negations: list[Negated]) -> list[Node]:
         return [_all([*self._own_partition(), self._occurrence(negation)]) for negation in negations]
@@ -175,8 +194,9 @@ class _Compiler:
 
     def _start_arcs(self) -> Iterator[_Sketch]:
         for member in members(self.components[0]):
-            fence = _all([*self._own_partition(at_start=True), *self._binding(member, 0, (), is_first=True)])
-            yield self._bind(START, _State(0, (member.variable,)), fence, member, is_first=True)
+            target = _State(0, (member.variable,))
+            fence = _all([*self._own_partition(at_start=True), *self._binding(member, target, is_first=True)])
+            yield self._bind(START, target, fence, member, is_first=True)
 
     def _arcs_of(self, state: _State) -> Iterator[_Sketch]:
         if self._is_last(state) and self._full(state) == TRUE:
@@ -195,10 +215,10 @@ class _Compiler:
             if isinstance(member, Single) and not is_first:
                 continue
             room = [] if is_first else self._room(member)
-            binding = self._binding(member, state.at, state.begun, is_first=is_first)
-            fence = _all([*self._own_partition(), *self._in_window(), *room, *binding])
             begun = {*state.begun, member.variable}
             target = _State(state.at, tuple(name for name in _names(self.components[state.at]) if name in begun))
+            binding = self._binding(member, target, is_first=is_first)
+            fence = _all([*self._own_partition(), *self._in_window(), *room, *binding])
             yield self._bind(state.name, target, fence, member, is_first=is_first)
 
     def _begins(self, state: _State) -> Iterator[_Sketch]:
@@ -206,13 +226,19 @@ class _Compiler:
         if not self._is_begun(state) or self._is_last(state) or state.mark == "!":
             return
         for member in members(self.components[state.at + 1]):
-            binding = self._binding(member, state.at + 1, (), is_first=True)
+            target = _State(state.at + 1, (member.variable,))
+            binding = self._binding(member, target, is_first=True)
             fence = _all([*self._own_partition(), *self._in_window(), *self._leaving(state), *binding])
-            yield self._bind(state.name, _State(state.at + 1, (member.variable,)), fence, member, is_first=True)
+            yield self._bind(state.name, target, fence, member, is_first=True)
 
     def _bind(self, source: str, target: _State, fence: Node, member: Single | Kleene, *, is_first: bool) -> _Sketch:
         verb = "begin" if is_first else "take"
-        return _Sketch(f"{source}:{verb}-{member.variable}", source, target.name, fence, member.variable, is_first)
+        name = f"{source}:{verb}-{member.variable}"
+        placed = self._ready(member, target, is_first=is_first)
+        if is_first and len(target.begun) == 1 and target.at:
+            placed += self._whole(target.at - 1)  # the component before is left
+        tested = self._of_partition() | {one.number for one in placed}
+        return _Sketch(name, source, target.name, fence, member.variable, is_first, conjuncts=tested)
 
     def _ignores(self, state: _State, takes: list[_Sketch], begins: list[_Sketch]) -> Iterator[_Sketch]:
         """What lets an event pass: one of another partition, and one that the strategy lets a run ignore."""
@@ -224,15 +250,18 @@ class _Compiler:
             yield _Sketch(f"{state.name}:ignore", state.name, waiting, TRUE)
             return
         if own and self.query.strategy is not Strategy.STRICT_CONTIGUITY:
-            yield _Sketch(f"{state.name}:ignore-others", state.name, waiting, _isnt(_all(own)))
+            others = _isnt(_all(own))
+            yield _Sketch(f"{state.name}:ignore-others", state.name, waiting, others, conjuncts=self._of_partition())
         if passes is None:
             return
         allowed = [*own, *self._in_window(), passes]
         quiet = [] if state.mark == "!" else [_isnt(occurrence) for occurrence in occurs]
-        yield _Sketch(f"{state.name}:ignore", state.name, waiting, _all([*allowed, *quiet]))
+        tested = self._of_partition() | (self._of_negations(state) if quiet else frozenset())
+        fence = _all([*allowed, *quiet])
+        yield _Sketch(f"{state.name}:ignore", state.name, waiting, fence, conjuncts=tested)
         if quiet and self._can_be_blocked(state):
-            blocked = _State(state.at, state.begun, "!").name
-            yield _Sketch(f"{state.name}:block", state.name, blocked, _all([*allowed, _any(occurs)]))
+            blocked, fence = _State(state.at, state.begun, "!").name, _all([*allowed, _any(occurs)])
+            yield _Sketch(f"{state.name}:block", state.name, blocked, fence, conjuncts=tested)
 
     def _passes(self, state: _State, takes: list[_Sketch], begins: list[_Sketch]) -> Node | None:
         """When a run may ignore an event of its partition; None: never."""
@@ -254,7 +283,8 @@ class _Compiler:
         """A last component that goes on matches whenever it has what it needs."""
         if not self._is_last(state) or not self._is_begun(state) or state.mark or state.name == self.final:
             return
-        yield _Sketch(f"{state.name}:match", state.name, self.final, _all(self._leaving(state)), epsilon=True)
+        tested, fence = frozenset(one.number for one in self._whole(state.at)), _all(self._leaving(state))
+        yield _Sketch(f"{state.name}:match", state.name, self.final, fence, epsilon=True, conjuncts=tested)
 
     def _final_state(self) -> str:
         """The last state itself if nothing more has to hold there."""
@@ -264,15 +294,27 @@ class _Compiler:
 
     # ---------------------------------------------------------------- conditions
 
-    def _binding(self, member: Single | Kleene, at: int, begun: tuple[str, ...], *, is_first: bool) -> list[Node]:
+    def _binding(self, member: Single | Kleene, target: _State, *, is_first: bool) -> list[Node]:
         """What must hold of an event for it to be bound: its type, and the conditions that sit here."""
-        tests = _type_test(member.event_type)
-        known = {*begun, member.variable}
-        for placed in self.placed[at]:
-            is_ready = member.variable in placed.here and placed.here <= known and not placed.is_whole
-            if is_ready and _applies(placed.found, member, is_first):
-                tests.append(self._translated(placed.expression, member.variable, is_first))
-        return tests
+        ready = self._ready(member, target, is_first=is_first)
+        conditions = [self._translated(placed.expression, member.variable, is_first) for placed in ready]
+        return _type_test(member.event_type) + conditions
+
+    def _ready(self, member: Single | Kleene, target: _State, *, is_first: bool) -> list[_Placed]:
+        """The conditions that are tested when the variable binds an event and the run comes to this state."""
+        placed = [one for one in self.placed[target.at] if member.variable in one.here and not one.is_whole]
+        return [one for one in placed if one.here <= {*target.begun} and _applies(one.found, member, is_first)]
+
+    def _whole(self, at: int) -> list[_Placed]:
+        """The conditions that are tested when the component is left."""
+        return [placed for placed in self.placed[at] if placed.is_whole]
+
+    def _of_partition(self) -> frozenset[int]:
+        return frozenset(range(len(self.query.equivalences)))
+
+    def _of_negations(self, state: _State) -> frozenset[int]:
+        named = [negation.variable for negation in self._negations_after(state)]
+        return frozenset(number for name in named for number, _ in self.of_negation.get(name, ()))
 
     def _leaving(self, state: _State) -> list[Node]:
         """What must hold of the current component for the next one to begin, or for a match."""
@@ -281,13 +323,12 @@ class _Compiler:
             if isinstance(member, Kleene) and member.least > 1:
                 least = tree.Literal(Type.INT, member.least)
                 tests.append(tree.Comparison(Type.BOOL, ">=", self.vector.length(member.variable), least))
-        whole = [placed.expression for placed in self.placed[state.at] if placed.is_whole]
-        return tests + [self._translated(expression) for expression in whole]
+        return tests + [self._translated(placed.expression) for placed in self._whole(state.at)]
 
     def _occurrence(self, negation: Negated) -> Node:
         """Whether an event of the partition is what a negation forbids."""
         own = self.of_negation.get(negation.variable, [])
-        tests = [self._translated(node, negation.variable, is_first=True) for node in own]
+        tests = [self._translated(node, negation.variable, is_first=True) for _, node in own]
         return _all([*_type_test(negation.event_type), *tests])
 
     def _negations_after(self, state: _State) -> list[Negated]:

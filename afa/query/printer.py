@@ -64,9 +64,14 @@ def _name(variable: Variable) -> str:
     return f"{variable.variable}[]" if isinstance(variable, Kleene) else variable.variable
 
 
-def _braces(query: Query) -> str:
+def print_conjuncts(query: Query) -> list[str]:
+    """The operands of the AND in braces: equivalences, then conditions, each on one line."""
     conjuncts = [f"[{'.'.join(equivalence.path)}]" for equivalence in query.equivalences]
-    conjuncts += [_QUERIES.conjunct(condition.expression) for condition in query.conditions]
+    return conjuncts + [_QUERIES.conjunct(condition.expression) for condition in query.conditions]
+
+
+def _braces(query: Query) -> str:
+    conjuncts = print_conjuncts(query)
     if not conjuncts:
         return "{ }"
     return "{\n    " + "\n    AND ".join(conjuncts) + "\n}"

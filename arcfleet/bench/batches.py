@@ -40,9 +40,8 @@ def record_batches(stream: Stream, arc_changes: Sequence[Control] = ()) -> list[
     controls = sorted([*punctuations(stream), *arc_changes], key=lambda control: control.after)
     afters = np.array([control.after for control in controls], dtype=np.int64)
     events = np.arange(len(stream), dtype=np.int64)
-    event_rows = events + np.searchsorted(afters, events, side="right")
     source = np.full(len(stream) + len(controls), -1, dtype=np.int64)  # per row: the event's position, or -1
-    source[event_rows] = stream.order if len(stream.order) else events
+    source[_event_rows(events, afters)] = stream.order if len(stream.order) else events
     of_controls = iter(controls)
     batches = []
     for start in range(0, len(source), BATCH_ROWS):
@@ -50,6 +49,17 @@ def record_batches(stream: Stream, arc_changes: Sequence[Control] = ()) -> list[
         told = {int(row): next(of_controls) for row in np.flatnonzero(rows < 0)}
         batches.append(_record_batch(stream, rows, told, with_arcs=bool(arc_changes)))
     return batches
+
+
+def numbers_fed(stream: Stream) -> Ints:
+    """Of each event in order of arrival: how many records have been fed before, which makes its id."""
+    afters = np.array([control.after for control in punctuations(stream)], dtype=np.int64)
+    return _event_rows(np.arange(len(stream), dtype=np.int64), afters)
+
+
+def _event_rows(events: Ints, afters: Ints) -> Ints:
+    rows: Ints = events + np.searchsorted(afters, events, side="right")
+    return rows
 
 
 def _record_batch(stream: Stream, rows: Ints, controls: dict[int, Control], *, with_arcs: bool) -> pa.RecordBatch:
@@ -64,6 +74,8 @@ def _record_batch(stream: Stream, rows: Ints, controls: dict[int, Control], *, w
         "ts": pa.array(ts, mask=ts_missing),
         "op": _texts(len(rows), {row: control.op for row, control in controls.items()}),
     }
+    if stream.event_type is not None:
+        columns["type"] = _texts(len(rows), dict.fromkeys(np.flatnonzero(~no_event), stream.event_type))
     if with_arcs:
         columns["arc"] = _texts(len(rows), {row: control.arc for row, control in controls.items()})
     if stream.sequence:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from arcfleet.bench import arc_rows, json_row, loop_rows, many_patterns, memory_row, self_rows
+from arcfleet.bench import arc_rows, json_row, loop_rows, many_patterns, memory_row, sase_rows, self_rows
 from arcfleet.bench.measure import Bench
 from arcfleet.bench.rows import Row
 
@@ -26,6 +26,9 @@ WORKLOADS: Final[dict[str, Callable[[Bench], Row]]] = {
     "equal-1000": many_patterns.equal_1000,
     "q1-json": json_row.q1_json,
     "ids": self_rows.ids,
+    "sase-pairs": sase_rows.sase_pairs,
+    "sase-growth": sase_rows.sase_growth,
+    "sase-bindings": sase_rows.sase_bindings,
     "memory": memory_row.memory,
 }
 

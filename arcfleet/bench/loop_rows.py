@@ -21,7 +21,7 @@ from arcfleet.bench.rows import Row
 from arcfleet.bench.workloads import Ints, Stream, keyed_walk, made_late, price_walk
 
 _PATTERNS: Final = Path(__file__).with_name("patterns")
-_NO_COMPILER: Final = "no C compiler (cc, gcc or clang) was found: no ratio"
+NO_COMPILER: Final = "no C compiler (cc, gcc or clang) was found: no ratio"
 KEYED_WINDOW: Final = 2000 * 10_000  # as many events of a key as the window of one key holds
 
 PythonLoop = Callable[[], list[python_loops.Span]]
@@ -79,11 +79,11 @@ def _q1_or_q3(bench: Bench, name: str, *, late: float = 0, net: str = "record") 
         expected = expected_codes(loop, python_q3(stream, window))
         python = python_q3(short, window)
     arriving = made_late(stream, late, bench.settings.seed) if late else stream
-    row = _against_loop(bench, name, pattern, arriving, loop=loop, expected=expected, net=net)
+    row = against_loop(bench, name, pattern, arriving, loop=loop, expected=expected, net=net)
     return replace(row, python_ns=python_nanoseconds(bench, python, len(short)))
 
 
-def _against_loop(
+def against_loop(
     bench: Bench,
     name: str,
     pattern: Pattern,
@@ -93,6 +93,7 @@ def _against_loop(
     expected: Ints,
     net: str = "record",
 ) -> Row:
+    """Compares the matches, then the speed, with those of the C loop."""
     batches = record_batches(stream)
     make = partial(bench.open_engine, [pattern], net=net)
     compare(name, net_matches(make(), batches, [pattern.name]), expected)
@@ -100,7 +101,7 @@ def _against_loop(
     contenders = {"engine": feeding(make, batches)} | ({"loop": call(loop)} if loop else {})
     timings = by_turns(bench, contenders)
     engine, events = timings["engine"], len(stream)
-    row = Row(name, events, len(expected), None, None, engine.seconds, engine.nanoseconds(events), note=_NO_COMPILER)
+    row = Row(name, events, len(expected), None, None, engine.seconds, engine.nanoseconds(events), note=NO_COMPILER)
     if loop is None:
         return row
     ratio, spread = ratios(timings["loop"], engine)
@@ -137,7 +138,7 @@ def q1_keys(bench: Bench) -> Row:
     pattern = replace(pattern_of("q1"), window=TimeWindow(KEYED_WINDOW))
     loop = bench.loops.q1_keyed(stream, KEYED_WINDOW, bench.settings.keys) if bench.loops else None
     expected = expected_codes(loop, lambda: python_keyed(stream, KEYED_WINDOW))
-    return _against_loop(bench, "q1-keys", pattern, stream, loop=loop, expected=expected)
+    return against_loop(bench, "q1-keys", pattern, stream, loop=loop, expected=expected)
 
 
 def python_keyed(stream: Stream, window: int) -> list[python_loops.Span]:

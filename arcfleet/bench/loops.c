@@ -157,3 +157,118 @@ int64_t selfloop(const int64_t *ts, const int64_t *x, int64_t count, int64_t win
     }
     return found;
 }
+
+/* ---------------------------------------------------------------- SASE+: a[] and b of one symbol out of two */
+
+/* Every event with a price of k * 500 starts a run, which takes all later events of its symbol; each of them with a
+ * volume below 150 ends a match. So a match is a start and a later end of its symbol within the window, and what it binds
+ * is all that the symbol has between them. Events are looked at in blocks of 64, as bits: few of them are either. */
+enum { BLOCK = 64 };
+
+typedef struct {
+    uint64_t begins, ends, odd; /* odd: of the second symbol */
+} block_t;
+
+static inline uint64_t bits_of(const uint8_t *flags) {
+    uint64_t bits = 0;
+    for (int byte = 0; byte < BLOCK / 8; byte++) {
+        uint64_t eight;
+        memcpy(&eight, flags + 8 * byte, 8);
+        bits |= (eight * 0x0102040810204080u >> 56) << 8 * byte;
+    }
+    return bits;
+}
+
+/* A multiple of 500 = 4 * 125, by the inverse of 125: a remainder is no work for vectors. */
+static inline uint8_t is_multiple_of_500(int64_t price) {
+    const uint64_t quotient = (uint64_t)price * 0x1cac083126e978d5u;
+    return (quotient >> 2 | quotient << 62) <= UINT64_MAX / 500;
+}
+
+static inline __attribute__((always_inline)) block_t block_of(const int64_t *symbol, const int64_t *price,
+                                                              const int64_t *volume, int length) {
+    uint8_t begins[BLOCK] = {0}, ends[BLOCK] = {0}, odd[BLOCK] = {0};
+    for (int at = 0; at < length; at++) begins[at] = is_multiple_of_500(price[at]);
+    for (int at = 0; at < length; at++) ends[at] = volume[at] < 150;
+    for (int at = 0; at < length; at++) odd[at] = symbol[at] & 1;
+    return (block_t){bits_of(begins), bits_of(ends), bits_of(odd)};
+}
+
+/* The block from here on; the last one may be shorter, and has no events of either symbol beyond its end. */
+static inline block_t next_block(const int64_t *symbol, const int64_t *price, const int64_t *volume, int64_t left) {
+    return left >= BLOCK ? block_of(symbol, price, volume, BLOCK) : block_of(symbol, price, volume, (int)left);
+}
+
+/* The ends that can matter: those after the first start, if no run is live. */
+static inline uint64_t useful_ends(uint64_t begins, uint64_t ends, int any_live) {
+    return any_live ? ends : begins ? ends & -(begins & -begins) << 1 : 0;
+}
+
+typedef struct {
+    int64_t *starts, *places; /* runs, oldest first, with room for every event; places only with bindings */
+    int64_t oldest, live;
+} runs_t;
+
+int64_t sase_pairs(const int64_t *ts, const int64_t *symbol, const int64_t *price, const int64_t *volume, int64_t count,
+                   int64_t window, int64_t *room, match_t *out) {
+    int64_t found = 0;
+    runs_t both[2] = {{room, 0, 0, 0}, {room + count, 0, 0, 0}};
+    for (int64_t from = 0; from < count; from += BLOCK) {
+        const block_t block = next_block(symbol + from, price + from, volume + from, count - from);
+        for (int of = 0; of < 2; of++) {
+            const uint64_t own = of ? block.odd : ~block.odd, begins = block.begins & own;
+            runs_t runs = both[of];
+            const uint64_t ends = useful_ends(begins, block.ends & own, runs.oldest < runs.live);
+            for (uint64_t todo = begins | ends; todo; todo &= todo - 1) {
+                const int bit = __builtin_ctzll(todo);
+                const int64_t now = ts[from + bit];
+                while (runs.oldest < runs.live && now - runs.starts[runs.oldest] >= window) runs.oldest++;
+                if (ends >> bit & 1)
+                    for (int64_t run = runs.oldest; run < runs.live; run++)
+                        out[found++] = (match_t){runs.starts[run], now};
+                if (begins >> bit & 1) runs.starts[runs.live++] = now;
+            }
+            both[of] = runs;
+        }
+    }
+    return found;
+}
+
+/* The same with what each match binds: its event numbers are numbers[offsets[match]] to numbers[offsets[match + 1]], the
+ * last one bound to b. `owned` lists the events of each symbol while one of its runs may be live, so that the events of
+ * a match lie side by side. */
+int64_t sase_bindings(const int64_t *ts, const int64_t *symbol, const int64_t *price, const int64_t *volume, int64_t count,
+                      int64_t window, int64_t *room, int64_t *numbers, int64_t *offsets) {
+    int64_t found = 0, used = 0, listed[2] = {0, 0};
+    int64_t *const owned[2] = {room + 4 * count, room + 5 * count};
+    runs_t both[2] = {{room, room + count, 0, 0}, {room + 2 * count, room + 3 * count, 0, 0}};
+    offsets[0] = 0;
+    for (int64_t from = 0; from < count; from += BLOCK) {
+        const int64_t left = count - from;
+        const block_t block = next_block(symbol + from, price + from, volume + from, left);
+        const uint64_t whole = left < BLOCK ? ((uint64_t)1 << left) - 1 : UINT64_MAX;
+        for (int of = 0; of < 2; of++) {
+            const uint64_t own = (of ? block.odd : ~block.odd) & whole, begins = block.begins & own;
+            runs_t runs = both[of];
+            const uint64_t ends = useful_ends(begins, block.ends & own, runs.oldest < runs.live);
+            if (!(begins | ends) && runs.oldest == runs.live) continue;
+            const int64_t first = listed[of];
+            for (uint64_t todo = own; todo; todo &= todo - 1) owned[of][listed[of]++] = from + __builtin_ctzll(todo);
+            for (uint64_t todo = begins | ends; todo; todo &= todo - 1) {
+                const int bit = __builtin_ctzll(todo);
+                const int64_t now = ts[from + bit];
+                const int64_t place = first + __builtin_popcountll(own & (((uint64_t)1 << bit) - 1));
+                while (runs.oldest < runs.live && now - runs.starts[runs.oldest] >= window) runs.oldest++;
+                for (int64_t run = ends >> bit & 1 ? runs.oldest : runs.live; run < runs.live; run++) {
+                    const int64_t bound = place - runs.places[run] + 1;
+                    memcpy(numbers + used, owned[of] + runs.places[run], (size_t)bound * sizeof(int64_t));
+                    used += bound;
+                    offsets[++found] = used;
+                }
+                if (begins >> bit & 1) runs.starts[runs.live] = now, runs.places[runs.live++] = place;
+            }
+            both[of] = runs;
+        }
+    }
+    return found;
+}

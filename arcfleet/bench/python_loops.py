@@ -1,8 +1,8 @@
-"""The second yardstick: the three queries by hand in Python, for events in order and one key, without any package."""
+"""The second yardstick: the queries by hand in Python, for events in order and one key, without any package."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 Span = tuple[int, int]  # ts of the first and the last event of a match
@@ -10,6 +10,8 @@ Span = tuple[int, int]  # ts of the first and the last event of a match
 LARGE_DROP: Final = -0.25
 V_PATTERNS: Final = 2
 WORD: Final = "UDUDDUUD"
+SMALL_VOLUME: Final = 150
+ROUND_PRICE: Final = 500
 
 
 def q1(ts: Sequence[int], changes: Sequence[float], window: int) -> list[Span]:
@@ -71,3 +73,34 @@ def q3(ts: Sequence[int], changes: Sequence[float], window: int) -> list[Span]:
         if ups == word and position >= steps - 1 and ts[position] - ts[position - steps + 1] < window:
             found.append((ts[position - steps + 1], ts[position]))
     return found
+
+
+def sase_pairs(
+    ts: Sequence[int], symbols: Sequence[int], prices: Sequence[int], volumes: Sequence[int], window: int
+) -> list[Span]:
+    """First and last event of every match of the SASE+ query."""
+    return [(ts[numbers[place]], ts[numbers[-1]]) for numbers, place in _sase(ts, symbols, prices, volumes, window)]
+
+
+def sase_bindings(
+    ts: Sequence[int], symbols: Sequence[int], prices: Sequence[int], volumes: Sequence[int], window: int
+) -> list[list[int]]:
+    """The numbers of the events that every match binds, the last one to b."""
+    return [numbers[place:] for numbers, place in _sase(ts, symbols, prices, volumes, window)]
+
+
+def _sase(
+    ts: Sequence[int], symbols: Sequence[int], prices: Sequence[int], volumes: Sequence[int], window: int
+) -> Iterator[tuple[list[int], int]]:
+    """Of every match, when it is found: all events of its symbol so far, and which of them is its first."""
+    numbers: dict[int, list[int]] = {symbol: [] for symbol in set(symbols)}
+    runs: dict[int, list[tuple[int, int]]] = {symbol: [] for symbol in numbers}
+    for number, (now, symbol) in enumerate(zip(ts, symbols, strict=True)):
+        own = numbers[symbol]
+        own.append(number)
+        if volumes[number] < SMALL_VOLUME and runs[symbol]:
+            runs[symbol] = [run for run in runs[symbol] if now - run[0] < window]
+            for _, place in runs[symbol]:
+                yield own, place
+        if prices[number] % ROUND_PRICE == 0:
+            runs[symbol].append((now, len(own) - 1))

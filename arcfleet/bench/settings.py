@@ -87,6 +87,11 @@ TARGETS: Final = {
     ),
     "q1-json": Target("Q1 from JSON bytes, decode and match", "msgspec, decode only", 3, 6),
     "ids": Target("Q1 with match ids", "itself, without", of_itself=True),
+    "sase-pairs": Target("SASE+ query, W=500, start and end", C_LOOP, 0.25, 0.5),
+    "sase-growth": Target(
+        "SASE+ query, cost per event of W=2000 by that of W=500", "itself, W=500", 4, better="lower", of_itself=True
+    ),
+    "sase-bindings": Target("SASE+ query, W=500, with what it binds", "C loop with bindings", 0.10, 0.30),
     "memory": Target("resident memory at the end by half-way", "itself, half-way", 1.05, better="flat"),
 }
-NOT_YET: Final = ("sase-pairs", "sase-bindings", "worker-10k", "worker-100k", "latency", "restart", "idle-keys")
+NOT_YET: Final = ("worker-10k", "worker-100k", "latency", "restart", "idle-keys")

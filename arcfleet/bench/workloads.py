@@ -1,8 +1,8 @@
-"""Seeded streams: the AFA paper's price walk, in order or late, over one key or many."""
+"""Seeded streams: the AFA paper's price walk, in order or late, over one key or many; the SASE+ paper's two symbols."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -16,6 +16,9 @@ Codes = NDArray[np.int32]
 
 _MOVE_MEAN, _MOVE_DEVIATION, _MOVE_LEAST = 0.70, 0.30, 0.01
 _FIRST_PRICE_CENTS: Final = 5_000_000  # far from 0 and from a sixth digit, however the walk goes
+_STOCK_UP, _STOCK_DOWN = 0.70, 0.15  # with these probabilities a price moves by 1
+_STOCK_MOST: Final = 1000  # prices and volumes are 1 to this
+_STOCK_FIRST: Final = 490  # so that a short stream has a price of 500, too
 _SELFLOOP_ONES, _SELFLOOP_TWOS = 0.1, 0.0005  # with a window of 1,000: 100 live partial matches, few matches
 
 
@@ -27,8 +30,9 @@ class Stream:
     columns: dict[str, Floats | Ints]
     key: Codes | None = None  # None: all events have one key
     sequence: bool = False  # whether the events carry gap-free numbers
+    event_type: str | None = None  # of all events
     order: Ints = field(
-        default_factory=lambda: np.empty(0, np.int64)
+        default_factory=lambda: np.empty(0, np.int64), kw_only=True
     )  # positions in order of arrival; empty: as they are
 
     def __len__(self) -> int:
@@ -82,6 +86,27 @@ def some_users(count: int, users: int, seed: int) -> Stream:
     return Stream(np.arange(count, dtype=np.int64), {"user": user})
 
 
+def two_symbols(count: int, seed: int) -> Stream:
+    """The stream of the SASE+ paper's experiments: symbol and volume uniform, each price a walk that mostly rises.
+
+    At the ends of its range a price goes on at the other end, which the paper leaves open. So 2 events of 1,000 have a
+    price that 500 divides, some of them in a row, and 149 of 1,000 a volume below 150.
+    """
+    generator = np.random.default_rng([seed, 8])
+    symbol = generator.integers(1, 3, count)
+    drawn = generator.random(count)
+    moves = np.where(drawn < _STOCK_UP, 1, np.where(drawn < _STOCK_UP + _STOCK_DOWN, -1, 0))
+    price = np.empty(count, np.int64)
+    for one in (1, 2):
+        price[symbol == one] = (_STOCK_FIRST - 1 + np.cumsum(moves[symbol == one])) % _STOCK_MOST + 1
+    columns: dict[str, Floats | Ints] = {
+        "symbol": symbol,
+        "price": price,
+        "volume": generator.integers(1, _STOCK_MOST + 1, count),
+    }
+    return Stream(np.arange(count, dtype=np.int64), columns, event_type="Stock")
+
+
 def passing_keys(start: int, stop: int, settings: Settings) -> Stream:
     """A part of a long stream in which keys come and go, each living for about a tenth of it."""
     generator = np.random.default_rng([settings.seed, 4, start])
@@ -99,4 +124,4 @@ def made_late(stream: Stream, share: float, seed: int) -> Stream:
     count = len(stream)
     delays = np.where(generator.random(count) < share, generator.integers(1, LATE_BY_MOST + 1, count) + 0.5, 0)
     order = np.argsort(np.arange(count) + delays, kind="stable")
-    return Stream(stream.ts, stream.columns, stream.key, stream.sequence, order.astype(np.int64))
+    return replace(stream, order=order.astype(np.int64))

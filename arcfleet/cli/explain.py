@@ -12,6 +12,7 @@ from afa.expression.tree import EventAttribute, EventField, walk
 from afa.pattern import Arc, CompiledQuery, CountWindow, Pattern, TimeWindow
 from arcfleet.cli.output import Format, JsonOption, OutputOption, PatternsArgument, write_json
 
+_MOST_ARCS: Final = 6  # that are listed for a condition; a set may have hundreds
 _FEWER: Final = {"non_overlapping": "not overlapping", "earliest_maximal": "earliest and maximal"}
 
 
@@ -48,7 +49,7 @@ def describe(pattern: Pattern) -> dict[str, Any]:
         "registers": {
             register.name: {"type": str(register.type), "initial": register.initial} for register in pattern.registers
         },
-        "arcs": [_arc(arc) for arc in pattern.arcs],
+        "arcs": _arcs(pattern),
         "reads": _reads(pattern),
         "output": _settings(pattern),
         "plan": "eager",
@@ -60,6 +61,12 @@ def _of_query(query: CompiledQuery | None) -> dict[str, Any]:
     if query is None:
         return {}
     return {
+        "query": query.text,
+        "conjuncts": [
+            {"text": conjunct.text, "arcs": list(conjunct.arcs)}
+            | ({} if conjunct.absent is None else {"absent": conjunct.absent})
+            for conjunct in query.conjuncts
+        ],
         "binds": list(query.variables),
         "returns": {name: item.text for name, item in query.returns},
         "absent before": [occurrence.text for occurrence in query.leading],
@@ -71,6 +78,8 @@ def in_words(pattern: Pattern) -> str:
     told = describe(pattern)
     form = "an automaton" if pattern.query is None else "a query, as an automaton"
     lines = [f"pattern {pattern.name}: {form} of {len(pattern.states)} states and {len(pattern.arcs)} arcs"]
+    lines += [f"  query      {line}" for line in told.get("query", "").splitlines()[:1]]
+    lines += [f"             {line}" for line in told.get("query", "").splitlines()[1:]]
     lines += [f"  window     {told['window']}", f"  key        {told['key']}"]
     lines += [f"  starts in  {pattern.start}, at every event of the key"]
     lines += [f"  matches in {', '.join(told['final'])}"]
@@ -80,13 +89,21 @@ def in_words(pattern: Pattern) -> str:
     lines += [f"  registers  {', '.join(registers) or 'none'}"]
     lines += [f"  reads      {', '.join(told['reads']) or 'nothing of the event'}"]
     lines += _query_words(told)
-    lines += [f"  output     {told['output']}", f"  plan       {told['plan']}", "  arcs"]
-    steps = [f"{arc['from']} -> {arc['to']}" for arc in told["arcs"]]
-    id_width = max(len(arc["id"]) for arc in told["arcs"])
-    for arc, step in zip(told["arcs"], steps, strict=True):
-        lines.append(f"    {arc['id']:<{id_width}}  {step:<{max(map(len, steps))}}  {_arc_words(arc)}")
+    lines += [f"  output     {told['output']}", f"  plan       {told['plan']}", *_conjunct_words(told)]
+    lines += ["  arcs", *_arc_lines(told["arcs"])]
     lines += [f"  note: {note}" for note in told["notes"]]
     return "\n".join(lines) + "\n"
+
+
+def _arc_lines(arcs: list[dict[str, Any]]) -> list[str]:
+    """Id, from where to where, the numbers of the conditions that it tests, and what it does, in columns."""
+    columns = [[arc["id"] for arc in arcs], [f"{arc['from']} -> {arc['to']}" for arc in arcs]]
+    numbers = ["".join(f"({number})" for number in arc.get("conjuncts", ())) for arc in arcs]
+    if any(numbers):
+        columns.append(numbers)
+    widths = [max(map(len, column)) for column in columns]
+    cells = [[f"{cell:<{width}}" for cell in column] for column, width in zip(columns, widths, strict=True)]
+    return ["    " + "  ".join(row) for row in zip(*cells, map(_arc_words, arcs), strict=True)]
 
 
 def _value(initial: Any) -> str:
@@ -103,6 +120,22 @@ def _query_words(told: dict[str, Any]) -> list[str]:
     return lines
 
 
+def _conjunct_words(told: dict[str, Any]) -> list[str]:
+    """Where each condition of a query sits; the arcs name them by their numbers."""
+    conjuncts = told.get("conjuncts", [])
+    if not conjuncts:
+        return []
+    width = max(len(conjunct["text"]) for conjunct in conjuncts)
+    lines = ["  conditions"]
+    for number, conjunct in enumerate(conjuncts, 1):
+        places = [f"no event {conjunct['absent']} it"] if "absent" in conjunct else conjunct["arcs"][:_MOST_ARCS]
+        if len(conjunct["arcs"]) > _MOST_ARCS:
+            places.append(f"and {len(conjunct['arcs']) - _MOST_ARCS} more arcs")
+        where = ", ".join(places) or "no arc: no event can come there"
+        lines.append(f"    ({number})  {conjunct['text']:<{width}}  {where}")
+    return lines
+
+
 def _window(pattern: Pattern) -> str:
     match pattern.window:
         case TimeWindow(length=length):
@@ -116,6 +149,17 @@ def _key(pattern: Pattern) -> str:
     if pattern.key_field is None:
         return "the event's own key"
     return f"the event's own key; events whose field {'.'.join(pattern.key_field)} differs from it are not seen"
+
+
+def _arcs(pattern: Pattern) -> list[dict[str, Any]]:
+    """Arcs of a query name the conjuncts that they test by number, from 1 on."""
+    if pattern.query is None:
+        return [_arc(arc) for arc in pattern.arcs]
+    tests: dict[str, list[int]] = {arc.id: [] for arc in pattern.arcs}
+    for number, conjunct in enumerate(pattern.query.conjuncts, 1):
+        for arc_id in conjunct.arcs:
+            tests[arc_id].append(number)
+    return [_arc(arc) | {"conjuncts": tests[arc.id]} for arc in pattern.arcs]
 
 
 def _arc(arc: Arc) -> dict[str, Any]:
@@ -163,6 +207,8 @@ def _settings(pattern: Pattern) -> str:
         words.append("inserts are held until they are final")
     if pattern.output != "all":
         words.append(f"of these the {_FEWER[pattern.output]} ones only")
+    if query is not None and query.compressed:
+        words.append("all that share an end event as one graph")
     if query is not None and query.timeouts:
         words.append("start events whose window closes without a match are reported")
     return "; ".join(words)

@@ -8,25 +8,26 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from afa.records import Bindings, Change, EmittedPunctuation, Match, MatchChange, Timeout
+from afa.records import Bindings, Change, EmittedPunctuation, GraphChange, Match, MatchChange, Timeout
 
 _MATCH_COLUMNS = ("pattern", "key", "start", "end", "until", "state", "registers", "first", "last")
 _PIPE_WIDTH = 100_000
 _OP_STYLES = {"insert": "green", "retract": "red", "timeout": "yellow", "punctuation": "dim"}
 
 
-def print_matches(changes: Iterable[MatchChange]) -> None:
+def print_matches(changes: Iterable[MatchChange | GraphChange]) -> None:
     table = _table(_MATCH_COLUMNS)
     for change in changes:
-        table.add_row(*_cells(change.match))
+        table.add_row(*_cells(change.match if isinstance(change, MatchChange) else change))
     _console().print(table)
 
 
 def print_changes(changes: Iterable[Change]) -> None:
     table = _table(("op", *_MATCH_COLUMNS))
     for change in changes:
-        if isinstance(change, MatchChange):
-            table.add_row(Text(change.op, _OP_STYLES[change.op]), *_cells(change.match))
+        if isinstance(change, MatchChange | GraphChange):
+            told = change.match if isinstance(change, MatchChange) else change
+            table.add_row(Text(change.op, _OP_STYLES[change.op]), *_cells(told))
         else:
             table.add_row(*_other_cells(change))
     _console().print(table)
@@ -65,7 +66,11 @@ def _bound(bindings: Bindings) -> str:
     return ", ".join(f"{name}={'+'.join(id_ for _, id_ in events)}" for name, events in bindings)
 
 
-def _cells(match: Match) -> list[Text]:
+def _cells(match: Match | GraphChange) -> list[Text]:
+    if isinstance(match, GraphChange):
+        count = match.graph.count
+        told = f"{count:,} {'match' if count == 1 else 'matches'}"
+        return [Text(str(value)) for value in (match.pattern, match.key, "", match.end, "", told, "", "", match.last)]
     registers = ", ".join(f"{name}={value}" for name, value in match.registers)
     until = "" if match.until is None else str(match.until)
     state = match.state if match.bindings is None else _bound(match.bindings)

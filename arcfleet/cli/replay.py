@@ -23,7 +23,7 @@ from afa.document import read_speculation
 from afa.engine import LIMITS, Engine
 from afa.pattern import Pattern
 from afa.reading import Fault
-from afa.records import Change, MatchChange
+from afa.records import Change, GraphChange, MatchChange
 from afa.tape import MAX_RECORD_BYTES, Tape, TapeLine
 from arcfleet.cli.match_table import print_changes, print_matches
 from arcfleet.cli.output import (
@@ -189,7 +189,7 @@ class _Replayer:
         self.emit = emit
         self.skip_bad = skip_bad
         self.late_file: TextIO | None = None
-        self.net: dict[str, MatchChange] = {}
+        self.net: dict[str, MatchChange | GraphChange] = {}
         self.log: list[Change] = []  # only for a table, which is printed at the end
         self.data_flows = emit is Emit.changes and output is Format.json  # while the tape is read
         self.counts = {"matches": 0, "retractions": 0, "bad": 0}
@@ -255,7 +255,7 @@ class _Replayer:
                 self.log.append(change)
 
     def _count(self, change: Change) -> None:
-        if not isinstance(change, MatchChange):
+        if not isinstance(change, MatchChange | GraphChange):
             return
         if change.op == "insert":
             self.counts["matches"] += 1

@@ -222,12 +222,6 @@ def test_what_is_not_there_yet_is_refused(pattern: Path, tape: Path, folder: Pat
     for (more, what), one in zip(usage.items(), ran, strict=True):
         assert (one.code, one.out) == (2, ""), more
         assert what in " ".join(one.err.replace("│", " ").split()), one.err
-    query = "PATTERN SEQ(A a) WHERE strict_contiguity(a) { }\n"
-    (folder / "query.yaml").write_text(f"pattern: q\nquery: |\n  {query}")
-    (folder / "text.sase").write_text(query)
-    for one in together([["replay", folder / name, "--tape", tape] for name in ("query.yaml", "text.sase")]):
-        assert (one.code, one.out) == (1, "")
-        assert "not there yet" in one.err
 
 
 def test_limit_on_the_length_of_a_record(pattern: Path, folder: Path) -> None:

@@ -33,6 +33,7 @@ def pattern_of(seed: int, name: str = "q") -> Pattern:
         pattern.query,
         absence=pick.choice(("window_end", "speculative")),
         timeouts=timed and pick.random() < 0.3,
+        compressed=pick.random() < 0.2,
     )
     return replace(
         pattern,

@@ -34,18 +34,14 @@ def document(*options: str, query: str = QUERY) -> str:
 
 def test_a_good_query_is_an_automaton_with_its_options() -> None:
     options = "output: earliest_maximal\ntimeouts: true\nabsence: speculative\nhold: output\nspeculation: 5s\n"
+    options += "encoding: compressed\n"
     [(pattern, place)] = parse_patterns(f"pattern: q\nquery: |\n  {QUERY}\n{options}", "q.yaml")
     assert str(place) == "q.yaml:1:1"
     assert (pattern.name, pattern.window) == ("q", TimeWindow(3_600_000))
     assert (pattern.output, pattern.hold_output, pattern.speculation) == ("earliest_maximal", True, 5000)
     assert pattern.query is not None
-    assert (pattern.query.timeouts, pattern.query.absence) == (True, "speculative")
+    assert (pattern.query.timeouts, pattern.query.absence, pattern.query.compressed) == (True, "speculative", True)
     assert pattern.query.variables == ("a", "b", "c")
-
-
-def test_what_is_not_there_yet_is_refused() -> None:
-    error = refused(document("encoding: ¦compressed"))
-    assert error.what == "`encoding: compressed` is not there yet"
 
 
 HEAD = "pattern: q\nquery: "

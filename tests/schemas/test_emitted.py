@@ -26,6 +26,15 @@ TAPE = """
 {"id":"e0","key":"k","ts":5,"data":{"change":1}}
 {"op":"arc","pattern":"v","arc":{"id":"up"},"valid":[null,15]}
 """
+COMPRESSED = """
+pattern: v
+query: |
+  PATTERN SEQ(ANY a, ANY+ b[])
+  WHERE skip_till_any_match(a, b[]) { a.change < 0 }
+  WITHIN 100 ms
+  RETURN sum(b[].change), b[1].nothing
+encoding: compressed
+"""
 
 
 @pytest.fixture(scope="module", params=["within: 100", "within: 9 events"])
@@ -56,3 +65,22 @@ def test_late_records(validate, run):
 
 def test_statistics(validate, run):
     validate("stats", json.loads(run[0].stderr.splitlines()[-1]))
+
+
+def test_compressed_changes(validate, tmp_path):
+    (tmp_path / "q.yaml").write_text(COMPRESSED, encoding="utf-8")
+    (tmp_path / "q.jsonl").write_text(TAPE.lstrip(), encoding="utf-8")
+    command = [sys.executable, "-m", "arcfleet", "replay", "q.yaml", "--tape", "q.jsonl", "--engine", "reference"]
+    for emit, expected in ("changes", ["insert"] * 3 + ["punctuation"]), ("final", ["insert"] * 2):
+        done = subprocess.run(
+            [*command, "--emit", emit, "--skip-bad"],
+            check=False,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        changes = [json.loads(line) for line in done.stdout.splitlines()]
+        assert [change["op"] for change in changes] == expected, done.stderr
+        for change in changes:
+            validate("match-punctuation" if change["op"] == "punctuation" else "match-graph", change)

@@ -29,6 +29,8 @@ class ArrowChanges:
             "start": pa.array([change.match.start for change in self.changes], pa.int64()),
             "end": pa.array([change.match.end for change in self.changes], pa.int64()),
         }
+        if any(change.match.bindings is not None for change in self.changes):
+            columns["bindings"] = pa.array([json.dumps(change.as_json()["bindings"]) for change in self.changes])
         if ids:
             columns["match"] = pa.array([change.id for change in self.changes], pa.string())
         return pa.RecordBatch.from_pydict(columns)

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use foldhash::fast::FixedState;
 
-use crate::change_table::ChangeKind;
+use crate::change_table::{ChangeKind, ChangeTable};
 use crate::domain::Domain;
 use crate::engine::{Engine, live};
 use crate::finding::{Finder, QueryMatch};
@@ -93,6 +93,19 @@ impl Engine {
             let after = self.observe_now(key, lane, scope);
             self.tell_difference(key, lane, before, after, alias);
         }
+    }
+
+    /// What has been told of a key by patterns that are observed, as far as it may change.
+    pub fn told_of(&mut self, name: &str) -> ChangeTable {
+        if let Some(number) = self.numbers.find(name) {
+            let key = self.take_key(number as usize);
+            for (lane, told) in self.watch(&key, Scope::Key) {
+                let told = told.iter().map(|found| (0, found));
+                self.tell_matches(&key, self.lanes[lane], ChangeKind::Insert, told);
+            }
+            self.put_key(number as usize, key);
+        }
+        self.take_changes()
     }
 
     /// Orders what was told of a key from one place on, where observed patterns tell beside others.

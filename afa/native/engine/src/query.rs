@@ -35,6 +35,8 @@ pub struct Query {
     pub speculates: bool,
     /// Start events none of whose runs completed are reported.
     pub timeouts: bool,
+    /// Its matches are told as graphs: what was told of an end must be found again as long as it may change.
+    pub compressed: bool,
     /// The variables of each component, by their numbers.
     pub components: Vec<Vec<u16>>,
 }
@@ -104,7 +106,7 @@ impl Program {
 
     /// Whether a window's events are needed until it has closed, and not only while partial matches began before them.
     pub(crate) fn needs_whole_windows(&self) -> bool {
-        let asks = |query: &Query| query.timeouts || !query.leading.is_empty() || !query.trailing.is_empty();
+        let asks = |query: &Query| query.timeouts || query.compressed || !query.leading.is_empty() || !query.trailing.is_empty();
         self.output != Output::All || self.waits() || self.query.as_deref().is_some_and(asks)
     }
 }

@@ -9,7 +9,7 @@ use afa_engine::expression::Node;
 use afa_engine::input::Feeding;
 use afa_engine::limits::Limits;
 use afa_engine::msgpack::Malformed;
-use afa_engine::segment::Net;
+use afa_engine::segment::{Fed, Net};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -282,6 +282,13 @@ impl NativeEngine {
     fn restore(&mut self, py: Python<'_>, key: &str, data: &[u8]) -> PyResult<()> {
         let restored = self.work(py, |native| native.engine.restore(key, data))?;
         restored.map_err(|fault| PyValueError::new_err(fault.to_string()))
+    }
+
+    /// What has been told of a key by patterns that bind, as far as it may change.
+    fn told(&mut self, py: Python<'_>, key: &str) -> PyResult<NativeChanges> {
+        let memory = self.memory.clone();
+        let table = self.work(py, |native| native.engine.told_of(key))?;
+        Ok(NativeChanges::new(table, Fed::default(), memory))
     }
 
     /// The hash of all that is known of a key, in hex; none if nothing is.

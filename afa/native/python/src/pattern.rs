@@ -87,12 +87,13 @@ fn read_pattern(bytes: &[u8], shared: &mut Shared) -> Result<(Program, Vec<NewAr
     Ok((program, arcs))
 }
 
-/// Nil, or `[variables, partition, [[name, expression]...], leading, trailing, speculates, timeouts, components]`.
+/// Nil, or `[variables, partition, [[name, expression]...], leading, trailing, speculates, timeouts, compressed,
+/// components]`.
 fn read_query(reader: &mut Reader<'_>, registers: &[Register]) -> Result<Option<Box<Query>>, Malformed> {
     if reader.nil() {
         return Ok(None);
     }
-    reader.array(8)?;
+    reader.array(9)?;
     let names: Vec<Arc<str>> = registers.iter().map(|register| register.name.clone()).collect();
     let variables: Arc<[Arc<str>]> = read_texts(reader)?.into();
     let numbered = |known: &[Arc<str>], names: Vec<Arc<str>>| {
@@ -108,7 +109,7 @@ fn read_query(reader: &mut Reader<'_>, registers: &[Register]) -> Result<Option<
         })
         .collect::<Result<_, Malformed>>()?;
     let (leading, trailing) = (read_nodes(reader, &names)?, read_nodes(reader, &names)?);
-    let (speculates, timeouts) = (reader.truth()?, reader.truth()?);
+    let (speculates, timeouts, compressed) = (reader.truth()?, reader.truth()?, reader.truth()?);
     let components = (0..reader.any_array()?)
         .map(|_| {
             let variables = numbered(&variables, read_texts(reader)?)?;
@@ -123,6 +124,7 @@ fn read_query(reader: &mut Reader<'_>, registers: &[Register]) -> Result<Option<
         trailing,
         speculates,
         timeouts,
+        compressed,
         components,
     })))
 }
