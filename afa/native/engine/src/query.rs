@@ -106,7 +106,9 @@ impl Program {
 
     /// Whether a window's events are needed until it has closed, and not only while partial matches began before them.
     pub(crate) fn needs_whole_windows(&self) -> bool {
-        let asks = |query: &Query| query.timeouts || query.compressed || !query.leading.is_empty() || !query.trailing.is_empty();
+        let asks = |query: &Query| {
+            query.timeouts || query.compressed || !query.leading.is_empty() || !query.trailing.is_empty()
+        };
         self.output != Output::All || self.waits() || self.query.as_deref().is_some_and(asks)
     }
 }
