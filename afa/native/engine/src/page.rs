@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use crate::class_reader::ClassReader;
 use crate::lane::Lanes;
 use crate::rows::{Rows, Stretch, parts};
+use crate::track::{Passed, Track};
 
 /// So many entries a page lists before appended ones go into the next. Small pages make late events cheap, large ones
 /// save lists.
@@ -21,6 +22,8 @@ struct Entries {
     /// Per lane, a bit per entry: AFA+O lets computations come from the entry before. Only where a pattern asks, and
     /// never in runs.
     links: Vec<u16>,
+    /// By lane; only where late events came.
+    tracks: SmallVec<[Track; 1]>,
 }
 
 /// A stretch of entries: a *run* of rows that follow each other in one chunk, as events in order do, or a list of rows.
@@ -272,6 +275,7 @@ impl Page {
                 times: listed.times.drain(slot..).collect(),
                 rows: listed.rows.drain(slot..).collect(),
                 links: Vec::new(),
+                tracks: listed.tracks.iter_mut().map(|track| track.split_off(slot)).collect(),
             };
             upper.listed = Some(Box::new(above));
         } else {
@@ -288,6 +292,41 @@ impl Page {
         listed.times.clear();
         listed.rows.clear();
         listed.links.fill(0);
+        listed.tracks.clear();
+    }
+
+    /// How a lane has passed the entries, as far as that is noted and whatever it was noted under.
+    #[inline]
+    pub(crate) fn steps(&self, lane: usize) -> &[Passed] {
+        let track = self.listed.as_ref().and_then(|listed| listed.tracks.get(lane));
+        track.map_or(&[], Track::steps)
+    }
+
+    /// Takes the track of a lane out; none is kept of a run.
+    #[inline]
+    pub(crate) fn take_track(&mut self, lane: usize) -> Track {
+        let tracks = self.listed.as_mut().map(|listed| &mut listed.tracks);
+        let track = tracks.and_then(|tracks| tracks.get_mut(lane));
+        track.map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Puts it back.
+    #[inline]
+    pub(crate) fn put_track(&mut self, lane: usize, track: Track) {
+        if let Some(listed) = &mut self.listed {
+            if listed.tracks.len() <= lane {
+                listed.tracks.resize_with(lane + 1, Track::default);
+            }
+            listed.tracks[lane] = track;
+        }
+    }
+
+    /// Forgets how a lane has passed the entries from a slot on.
+    pub(crate) fn forget_track(&mut self, lane: usize, slot: usize) {
+        let tracks = self.listed.as_mut().map(|listed| &mut listed.tracks);
+        if let Some(track) = tracks.and_then(|tracks| tracks.get_mut(lane)) {
+            track.truncate(slot);
+        }
     }
 
     /// Whether AFA+O lets computations come to an entry from the one before.

@@ -91,6 +91,19 @@ impl Move {
         usize::from(self.marks & Self::COUNT)
     }
 
+    /// The place that a word which stays had before.
+    #[inline]
+    pub(crate) fn place_before(self, place: usize) -> usize {
+        if !self.is_scattered() {
+            return place + usize::from(self.front);
+        }
+        let mut kept = self.kept;
+        for _ in 0..place {
+            kept &= kept - 1;
+        }
+        kept.trailing_zeros() as usize
+    }
+
     /// Whether computations begin with the event.
     #[inline]
     pub(crate) fn begins(self) -> bool {
