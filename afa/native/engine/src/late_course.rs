@@ -118,10 +118,12 @@ impl Passing {
             return Finals::None;
         }
         let ending = program.shapes.ending(program.shapes.first() + self.shape);
-        ending.only().map_or(Finals::Several, |(place, configuration)| Finals::Only {
-            origin: self.origins.of(place),
-            configuration,
-        })
+        ending
+            .only()
+            .map_or(Finals::Several, |(place, configuration)| Finals::Only {
+                origin: self.origins.of(place),
+                configuration,
+            })
     }
 
     /// Origins and codes of the words.

@@ -2,14 +2,13 @@
 //! track has for its place. Of the words it is known where they come from, which is enough to see when the list as it
 //! was and the list as it is now are the same again; their start events are looked up only for what is found.
 
-use crate::class_reader::ClassReader;
 use crate::configuration::{DEAD, start_row, word};
 use crate::found::Findings;
 use crate::key::Key;
 use crate::lane::{Lane, List};
 use crate::late_course::{Course, Home, Passing, Sides};
 use crate::matcher::{Matcher, expiry};
-use crate::page::Page;
+use crate::page::{MOST_ENTRIES, Page};
 use crate::pair::Event;
 use crate::program::{Program, UNRELEASED};
 use crate::rows::Rows;
@@ -151,16 +150,18 @@ impl LateWalk<'_> {
 
     /// Passes entries of a page that were not passed yet, before which the list has this shape.
     fn pass(&mut self, page: &Page, track: &mut Track, (from, to): (usize, usize), shape: u32) -> Option<()> {
-        let mut classes = ClassReader::new(self.rows, self.course.pattern);
-        let mut shape = shape;
-        for at in from..to {
-            let row = page.row(at);
-            let class = classes.of(row);
-            let found = self.find_move(shape, class, row)?;
-            track.push(Passed { class, found });
-            shape = found.next;
+        let mut gathered = [0; MOST_ENTRIES];
+        let classes = page.classes(self.course.pattern, (from, to), self.rows, &mut gathered);
+        let (mut shape, mut taken) = (shape, 0);
+        loop {
+            (shape, taken) = track.pass(self.program.shapes.moves(), classes, shape, taken);
+            let Some(class) = classes.get(taken) else {
+                return Some(());
+            };
+            if !self.learn(shape, *class, page.row(from + taken)) {
+                return None;
+            }
         }
-        Some(())
     }
 
     /// The move of a class from a shape, which is learnt if need be.
@@ -236,8 +237,7 @@ impl LateWalk<'_> {
             sides.follow(old, new);
             if old.is_final() || new.is_final() {
                 let finals = (old.is_final(), new.is_final());
-                self.course
-                    .note(self.findings, self.program, home, row, *sides, finals);
+                self.course.note(self.findings, self.program, home, row, *sides, finals);
             }
             *taken += 1;
         }

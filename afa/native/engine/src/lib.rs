@@ -32,6 +32,7 @@ pub mod epochs;
 pub mod event;
 mod event_order;
 pub mod expression;
+mod few_events;
 mod field_values;
 pub mod forgetting;
 pub mod found;

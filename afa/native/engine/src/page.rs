@@ -158,10 +158,11 @@ impl Page {
             }
             Some(listed) => {
                 let mut reader = ClassReader::new(rows, pattern);
+                let (gathered, _) = gathered.split_at_mut(to - from);
                 for (class, row) in gathered.iter_mut().zip(&listed.rows[from..to]) {
                     *class = reader.of(*row);
                 }
-                &gathered[..to - from]
+                gathered
             }
         }
     }
@@ -205,6 +206,36 @@ impl Page {
         listed.rows.push(row);
         self.last_ts = ts;
         self.length += 1;
+    }
+
+    /// How many rows that follow each other it takes from one on without becoming anything else.
+    #[inline]
+    pub(crate) fn takes(&self, first: u32, longest_run: usize) -> usize {
+        if !self.is_run() {
+            return self.room();
+        }
+        if self.continues_with(first) {
+            longest_run.saturating_sub(self.len())
+        } else {
+            0
+        }
+    }
+
+    /// Adds rows that follow each other, and that it takes.
+    #[inline]
+    pub(crate) fn push_run(&mut self, first: u32, times: &[i64]) {
+        let Some(last_ts) = times.last() else {
+            return;
+        };
+        let Some(listed) = &mut self.listed else {
+            return self.extend_run(first, times.len(), *last_ts);
+        };
+        for (ts, row) in times.iter().zip(first..) {
+            listed.times.push(*ts);
+            listed.rows.push(row);
+            self.length += 1;
+        }
+        self.last_ts = *last_ts;
     }
 
     /// Makes an empty run longer, or one that goes on with this row, by rows up to one of this time.

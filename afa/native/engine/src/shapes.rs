@@ -129,7 +129,7 @@ impl Move {
     }
 
     /// The move to a shape by which words are kept.
-    fn of(next: u32, kept: u16, begins: bool, is_final: bool) -> Self {
+    pub(crate) fn of(next: u32, kept: u16, begins: bool, is_final: bool) -> Self {
         let front = kept.trailing_zeros().min(15);
         let together = kept >> front;
         let is_scattered = together & (together + 1) != 0;

@@ -1,7 +1,7 @@
 //! How a lane has passed the entries of a page: a late event finds the list before it without stepping up to it.
 
 use crate::page::MOST_ENTRIES;
-use crate::shapes::{MOST_WORDS, Move};
+use crate::shapes::{MOST_WORDS, Move, Moves};
 
 /// An entry that was passed: its class, and the move that it led to.
 #[derive(Clone, Copy, Debug)]
@@ -49,13 +49,24 @@ impl Track {
         (before, after)
     }
 
-    /// Adds an entry that was passed after those.
-    #[inline]
-    pub(crate) fn push(&mut self, passed: Passed) {
+    /// Passes entries of these classes, from one of them on, from a shape on, as far as moves are known; the answer is the
+    /// shape after them, and how many were passed.
+    #[inline(never)] // small enough to have all of it in registers
+    pub(crate) fn pass(&mut self, moves: Moves<'_>, classes: &[u32], shape: u32, from: usize) -> (u32, usize) {
         if self.passed.capacity() == 0 {
             self.passed.reserve_exact(MOST_ENTRIES + 1);
         }
-        self.passed.push(passed);
+        let (mut shape, mut at) = (shape, from);
+        while at < classes.len() {
+            let class = classes[at];
+            let Some(found) = moves.get(shape, class).filter(|found| !found.is_stuck()) else {
+                break;
+            };
+            self.passed.push(Passed { class, found: *found });
+            shape = found.next;
+            at += 1;
+        }
+        (shape, at)
     }
 
     /// Puts a step before others.
@@ -132,3 +143,56 @@ impl Origins {
 }
 
 const _: () = assert!(MOST_WORDS <= 12, "an origin for each, and two more");
+
+#[cfg(test)]
+mod tests {
+    use super::{Edition, Origins, Passed, Track};
+    use crate::shapes::Move;
+
+    const EDITION: Edition = (1, 0);
+
+    fn track(classes: &[u32]) -> Track {
+        let mut track = Track::default();
+        track.turn_to(EDITION);
+        for (slot, class) in classes.iter().enumerate() {
+            let (class, found) = (*class, Move::standing(0));
+            track.insert(slot, Passed { class, found });
+        }
+        track
+    }
+
+    fn classes(track: &Track) -> Vec<u32> {
+        track.steps().iter().map(|passed| passed.class).collect()
+    }
+
+    #[test]
+    fn another_edition_says_nothing() {
+        let mut known = track(&[1, 2]);
+        known.turn_to(EDITION);
+        assert_eq!(classes(&known), [1, 2]);
+        known.turn_to((2, 0));
+        assert_eq!(known.len(), 0);
+    }
+
+    #[test]
+    fn a_cut_page_has_its_part_of_the_track() {
+        let mut lower = track(&[1, 2, 3]);
+        let upper = lower.split_off(2);
+        assert_eq!((classes(&lower), classes(&upper)), (vec![1, 2], vec![3]));
+        assert_eq!(lower.split_off(7).len(), 0);
+    }
+
+    #[test]
+    fn words_keep_their_origins() {
+        let origins = Origins::BEFORE.follow(Move::of(0, 0b110, true, false), Origins::LATE);
+        assert_eq!([0, 1, 2].map(|place| origins.of(place)), [1, 2, Origins::LATE]);
+        let scattered = origins.follow(Move::of(0, 0b101, true, false), Origins::LATER);
+        assert_eq!(
+            [0, 1, 2].map(|place| scattered.of(place)),
+            [1, Origins::LATE, Origins::LATER]
+        );
+        assert_eq!(Move::of(0, 0b101, true, false).place_before(1), 2);
+        let none = scattered.follow(Move::of(0, 0, false, false), Origins::LATER);
+        assert_eq!(none, origins.follow(Move::of(0, 0, false, false), Origins::LATER));
+    }
+}
