@@ -16,11 +16,13 @@ use crate::walker::{Delta, apply_deltas};
 /// Buffers that are kept from one late event to the next.
 #[derive(Debug, Default)]
 pub struct LateScratch {
-    lane: Lane,
+    pub(crate) lane: Lane,
     /// The lists before and after it.
     pub(crate) pair: (Stepping, Stepping),
     /// For the late rows of a batch.
     pub(crate) merge: MergeScratch,
+    /// How often stored entries were changed by anything but a late event.
+    pub(crate) edition: u64,
     deltas: Vec<Delta>,
 }
 
@@ -46,13 +48,16 @@ impl Matcher<'_> {
         for lane in 0..self.lanes.len() {
             let pattern = self.lanes[lane];
             let class = self.rows.class(pattern, row);
-            if class < UNRELEASED {
-                if self.may_be_paired(pattern, &key.spine.pages[place.page], lane) {
-                    self.insert_paired(key, lane, row, class, place);
-                } else {
-                    self.enter_page(key, lane, place);
-                    self.insert_in(key, pattern, Some(lane), row, class, place);
-                }
+            let is_short = class < UNRELEASED && self.may_be_paired(pattern, &key.spine.pages[place.page], lane);
+            if is_short && self.insert_tracked(key, lane, (row, self.rows.ts(row), class), place) {
+                continue;
+            }
+            key.spine.pages[place.page].forget_track(lane, place.slot);
+            if is_short {
+                self.insert_paired(key, lane, row, class, place);
+            } else if class < UNRELEASED {
+                self.enter_page(key, lane, place);
+                self.insert_in(key, pattern, Some(lane), row, class, place);
             }
         }
         for index in 0..self.linear.len() {
@@ -157,6 +162,7 @@ impl Matcher<'_> {
             }
             (page, slot) = (page + 1, 0);
             if let (Some(lane), Some(next)) = (lane, key.spine.pages.get_mut(page)) {
+                next.forget_track(lane, 0);
                 let list = next.entering[lane].edit();
                 apply_deltas(self.rows, list, deltas);
                 self.keep_list(pattern, list);

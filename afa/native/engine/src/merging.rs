@@ -8,7 +8,6 @@ use crate::page::{PAGE_ENTRIES, Page};
 use crate::pair::{PairWalk, Stepping};
 use crate::rows::{Reader, Rows, Stretch, parts};
 use crate::spine::{Place, Spine};
-use crate::stepper::Stepper;
 
 /// So many entries of a page that is written anew are listed together: there is room for more.
 const LISTED_TOGETHER: usize = PAGE_ENTRIES * 3 / 4;
@@ -53,6 +52,7 @@ impl Matcher<'_> {
             lanes.all(|(lane, pattern)| self.may_be_paired(*pattern, page, lane))
         };
         if may_be {
+            self.late.edition += 1;
             scratch.pairs.resize_with(self.lanes.len(), Pair::default);
             self.merge_all(key, rows, &mut scratch);
             let last = rows.row(rows.len() - 1);
@@ -103,19 +103,6 @@ impl Matcher<'_> {
             if pair.differs {
                 pair.new.put_into(&self.programs[*pattern], lane);
             }
-        }
-    }
-
-    fn pair_walk(&mut self, pattern: usize) -> PairWalk<'_> {
-        PairWalk {
-            stepper: Stepper {
-                program: &mut self.programs[pattern],
-                rows: self.rows,
-                max_partial_matches: self.max_partial_matches,
-                refused: 0,
-            },
-            findings: self.findings,
-            pattern,
         }
     }
 
@@ -194,11 +181,6 @@ impl PairWalk<'_> {
             pair.differs = !pair.old.is(&pair.new);
         }
         self.count_refused();
-    }
-
-    /// What the limit has refused counts, whichever list it was.
-    fn count_refused(&mut self) {
-        self.findings.refused += std::mem::take(&mut self.stepper.refused);
     }
 }
 

@@ -78,13 +78,17 @@ impl Engine {
         let (first, record) = (row_number(segment.chunk, segment.first + place), segment.record(place));
         let mut gapped = std::mem::take(&mut segment.gapped);
         let end = segment.find_run(place, &times[..segment.keys.len()], &mut gapped);
-        let mut matcher = self.matcher(key.domain());
-        if !gapped.is_empty() {
-            self.append_rows(key, Stretch::Listed(&gapped), Some(record));
-        } else if end == place + 1 {
-            matcher.append_one(key, first, Some(record));
+        if gapped.is_empty() {
+            let mut matcher = self.matcher(key.domain());
+            let taken = matcher.append_few(key, first, end - place, record);
+            let (rest, left, record) = (first + taken, end - place - taken as usize, Some(record + taken));
+            match left {
+                0 => {}
+                1 => matcher.append_one(key, rest, record),
+                _ => matcher.append(key, Stretch::Run(rest, left), record),
+            }
         } else {
-            matcher.append(key, Stretch::Run(first, end - place), Some(record));
+            self.append_rows(key, Stretch::Listed(&gapped), Some(record));
         }
         gapped.clear();
         segment.gapped = gapped;

@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use crate::class_reader::ClassReader;
 use crate::lane::Lanes;
 use crate::rows::{Rows, Stretch, parts};
+use crate::track::{Passed, Track};
 
 /// So many entries a page lists before appended ones go into the next. Small pages make late events cheap, large ones
 /// save lists.
@@ -21,6 +22,8 @@ struct Entries {
     /// Per lane, a bit per entry: AFA+O lets computations come from the entry before. Only where a pattern asks, and
     /// never in runs.
     links: Vec<u16>,
+    /// By lane; only where late events came.
+    tracks: SmallVec<[Track; 1]>,
 }
 
 /// A stretch of entries: a *run* of rows that follow each other in one chunk, as events in order do, or a list of rows.
@@ -155,10 +158,11 @@ impl Page {
             }
             Some(listed) => {
                 let mut reader = ClassReader::new(rows, pattern);
+                let (gathered, _) = gathered.split_at_mut(to - from);
                 for (class, row) in gathered.iter_mut().zip(&listed.rows[from..to]) {
                     *class = reader.of(*row);
                 }
-                &gathered[..to - from]
+                gathered
             }
         }
     }
@@ -202,6 +206,36 @@ impl Page {
         listed.rows.push(row);
         self.last_ts = ts;
         self.length += 1;
+    }
+
+    /// How many rows that follow each other it takes from one on without becoming anything else.
+    #[inline]
+    pub(crate) fn takes(&self, first: u32, longest_run: usize) -> usize {
+        if !self.is_run() {
+            return self.room();
+        }
+        if self.continues_with(first) {
+            longest_run.saturating_sub(self.len())
+        } else {
+            0
+        }
+    }
+
+    /// Adds rows that follow each other, and that it takes.
+    #[inline]
+    pub(crate) fn push_run(&mut self, first: u32, times: &[i64]) {
+        let Some(last_ts) = times.last() else {
+            return;
+        };
+        let Some(listed) = &mut self.listed else {
+            return self.extend_run(first, times.len(), *last_ts);
+        };
+        for (ts, row) in times.iter().zip(first..) {
+            listed.times.push(*ts);
+            listed.rows.push(row);
+            self.length += 1;
+        }
+        self.last_ts = *last_ts;
     }
 
     /// Makes an empty run longer, or one that goes on with this row, by rows up to one of this time.
@@ -272,6 +306,7 @@ impl Page {
                 times: listed.times.drain(slot..).collect(),
                 rows: listed.rows.drain(slot..).collect(),
                 links: Vec::new(),
+                tracks: listed.tracks.iter_mut().map(|track| track.split_off(slot)).collect(),
             };
             upper.listed = Some(Box::new(above));
         } else {
@@ -288,6 +323,41 @@ impl Page {
         listed.times.clear();
         listed.rows.clear();
         listed.links.fill(0);
+        listed.tracks.clear();
+    }
+
+    /// How a lane has passed the entries, as far as that is noted and whatever it was noted under.
+    #[inline]
+    pub(crate) fn steps(&self, lane: usize) -> &[Passed] {
+        let track = self.listed.as_ref().and_then(|listed| listed.tracks.get(lane));
+        track.map_or(&[], Track::steps)
+    }
+
+    /// Takes the track of a lane out; none is kept of a run.
+    #[inline]
+    pub(crate) fn take_track(&mut self, lane: usize) -> Track {
+        let tracks = self.listed.as_mut().map(|listed| &mut listed.tracks);
+        let track = tracks.and_then(|tracks| tracks.get_mut(lane));
+        track.map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Puts it back.
+    #[inline]
+    pub(crate) fn put_track(&mut self, lane: usize, track: Track) {
+        if let Some(listed) = &mut self.listed {
+            if listed.tracks.len() <= lane {
+                listed.tracks.resize_with(lane + 1, Track::default);
+            }
+            listed.tracks[lane] = track;
+        }
+    }
+
+    /// Forgets how a lane has passed the entries from a slot on.
+    pub(crate) fn forget_track(&mut self, lane: usize, slot: usize) {
+        let tracks = self.listed.as_mut().map(|listed| &mut listed.tracks);
+        if let Some(track) = tracks.and_then(|tracks| tracks.get_mut(lane)) {
+            track.truncate(slot);
+        }
     }
 
     /// Whether AFA+O lets computations come to an entry from the one before.

@@ -32,9 +32,44 @@ impl Matcher<'_> {
 
     /// What a late event does to the list of a lane at its place, and what follows from that.
     pub(crate) fn insert_paired(&mut self, key: &mut Key, lane: usize, row: u32, class: u32, place: Place) {
-        let pattern = self.lanes[lane];
-        let (old, new) = &mut self.late.pair;
-        let mut walk = PairWalk {
+        let (mut old, mut new) = std::mem::take(&mut self.late.pair);
+        let ts = self.rows.ts(row);
+        let mut walk = self.pair_walk(self.lanes[lane]);
+        let page = &mut key.spine.pages[place.page];
+        walk.stepper.enter(&mut old, &mut page.entering[lane]);
+        walk.step_to(&mut old, page, place.slot);
+        new.copy(&old);
+        if walk.stepper.advance_beside(&mut new, &mut old, (row, ts, class)) {
+            walk.note_inserts(&mut new, row);
+        }
+        let reaches_end = !old.is(&new) && walk.follow(key, lane, place, &mut old, &mut new);
+        walk.count_refused();
+        self.late.pair = (old, new);
+        if reaches_end {
+            self.keep_all(key);
+        }
+    }
+
+    /// What follows from it that the list which enters a page was the one in the buffer.
+    pub(crate) fn follow_paired(&mut self, key: &mut Key, lane: usize, number: usize) {
+        let (mut old, mut new) = std::mem::take(&mut self.late.pair);
+        let mut was = std::mem::take(&mut self.late.lane);
+        let mut walk = self.pair_walk(self.lanes[lane]);
+        let page = &mut key.spine.pages[number];
+        page.forget_track(lane, 0);
+        walk.stepper.enter(&mut new, &mut page.entering[lane]);
+        walk.stepper.enter(&mut old, &mut was);
+        let place = Place { page: number, slot: 0 };
+        let reaches_end = walk.follow(key, lane, place, &mut old, &mut new);
+        walk.count_refused();
+        (self.late.pair, self.late.lane) = ((old, new), was);
+        if reaches_end {
+            self.keep_all(key);
+        }
+    }
+
+    pub(crate) fn pair_walk(&mut self, pattern: usize) -> PairWalk<'_> {
+        PairWalk {
             stepper: Stepper {
                 program: &mut self.programs[pattern],
                 rows: self.rows,
@@ -43,20 +78,6 @@ impl Matcher<'_> {
             },
             findings: self.findings,
             pattern,
-        };
-        let page = &mut key.spine.pages[place.page];
-        walk.stepper.enter(old, &mut page.entering[lane]);
-        walk.step_to(old, page, place.slot);
-        new.copy(old);
-        let ts = self.rows.ts(row);
-        if walk.stepper.advance_beside(new, old, (row, ts, class)) {
-            walk.note_inserts(new, row);
-        }
-        let reaches_end = !old.is(new) && walk.follow(key, lane, place, old, new);
-        let refused = walk.stepper.refused;
-        self.findings.refused += refused;
-        if reaches_end {
-            self.keep_all(key);
         }
     }
 }
@@ -201,6 +222,7 @@ impl PairWalk<'_> {
             }
             (number, slot) = (number + 1, 0);
             if let Some(next) = key.spine.pages.get_mut(number) {
+                next.forget_track(lane, 0);
                 new.put_into(self.stepper.program, &mut next.entering[lane]);
             }
         }
@@ -278,6 +300,11 @@ impl PairWalk<'_> {
         if before || after {
             self.note_differences(old, new, event.0);
         }
+    }
+
+    /// What the limit has refused counts, whichever list it was.
+    pub(crate) fn count_refused(&mut self) {
+        self.findings.refused += std::mem::take(&mut self.stepper.refused);
     }
 
     pub(crate) fn note_inserts(&mut self, new: &mut Stepping, row: u32) {

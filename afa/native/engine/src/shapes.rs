@@ -91,6 +91,19 @@ impl Move {
         usize::from(self.marks & Self::COUNT)
     }
 
+    /// The place that a word which stays had before.
+    #[inline]
+    pub(crate) fn place_before(self, place: usize) -> usize {
+        if !self.is_scattered() {
+            return place + usize::from(self.front);
+        }
+        let mut kept = self.kept;
+        for _ in 0..place {
+            kept &= kept - 1;
+        }
+        kept.trailing_zeros() as usize
+    }
+
     /// Whether computations begin with the event.
     #[inline]
     pub(crate) fn begins(self) -> bool {
@@ -116,7 +129,7 @@ impl Move {
     }
 
     /// The move to a shape by which words are kept.
-    fn of(next: u32, kept: u16, begins: bool, is_final: bool) -> Self {
+    pub(crate) fn of(next: u32, kept: u16, begins: bool, is_final: bool) -> Self {
         let front = kept.trailing_zeros().min(15);
         let together = kept >> front;
         let is_scattered = together & (together + 1) != 0;

@@ -122,7 +122,7 @@ impl Shaped {
 
 /// The first instant at which a window may close: that of a list's first word, or one that begins with the first entry.
 #[inline]
-fn first_close(times: &[i64], expires: i64, span: i64) -> i64 {
+pub(crate) fn first_close(times: &[i64], expires: i64, span: i64) -> i64 {
     let begun = times.first().map_or(i64::MAX, |ts| ts.saturating_add(span.max(1)));
     expires.min(begun)
 }

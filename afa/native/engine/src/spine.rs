@@ -33,6 +33,9 @@ pub struct Pages {
 #[derive(Debug, Default)]
 struct Older {
     pages: VecDeque<Page>,
+    /// When each of them ended when it was last looked at, all in one place: where to look for an instant. Late events may
+    /// have made one end later.
+    ends: VecDeque<i64>,
     /// With this many pages in all their key is measured again.
     next_measure: usize,
 }
@@ -150,27 +153,39 @@ impl Pages {
     #[must_use]
     pub fn count_before(&self, ts: i64) -> usize {
         let ends_before = |page: &Page| page.last_ts() < ts;
-        let Some(Older { pages: older, .. }) = self.older.as_deref() else {
+        let Some(Older { pages: older, ends, .. }) = self.older.as_deref() else {
             return usize::from(self.back().is_some_and(ends_before));
         };
         if older.back().is_none_or(ends_before) {
             return older.len() + usize::from(self.back().is_some_and(ends_before));
         }
-        older.partition_point(ends_before)
+        let count = ends.partition_point(|end| *end < ts);
+        let is_it = older.get(count).is_some_and(|page| !ends_before(page))
+            && count.checked_sub(1).is_none_or(|before| ends_before(&older[before]));
+        if is_it {
+            count
+        } else {
+            older.partition_point(ends_before)
+        }
     }
 
     /// Adds one at the end, which is answered.
     pub fn push_back(&mut self, page: Page) -> &mut Page {
         let before = std::mem::replace(&mut self.last, page);
         if !before.is_none() {
-            self.older.get_or_insert_default().pages.push_back(before);
+            let older = self.older.get_or_insert_default();
+            older.ends.push_back(before.last_ts());
+            older.pages.push_back(before);
         }
         &mut self.last
     }
 
     /// Takes the first one out.
     pub fn pop_front(&mut self) -> Option<Page> {
-        let oldest = self.older.as_mut().and_then(|older| older.pages.pop_front());
+        let oldest = self.older.as_mut().and_then(|older| {
+            older.ends.pop_front();
+            older.pages.pop_front()
+        });
         oldest.or_else(|| {
             let last = std::mem::replace(&mut self.last, Page::none());
             (!last.is_none()).then_some(last)
@@ -182,18 +197,29 @@ impl Pages {
         if at == self.len() {
             self.push_back(page);
         } else {
-            self.older.get_or_insert_default().pages.insert(at, page);
+            let older = self.older.get_or_insert_default();
+            if let Some(before) = at.checked_sub(1) {
+                // It may be what was cut off.
+                older.ends[before] = older.pages[before].last_ts();
+            }
+            older.ends.insert(at, page.last_ts());
+            older.pages.insert(at, page);
         }
     }
 
     /// Takes one out.
     pub fn remove(&mut self, page: usize) {
         let is_last = page == self.count_older();
-        let older = self.older.as_mut().map(|older| &mut older.pages);
+        let older = self.older.as_deref_mut();
         if is_last {
-            self.last = older.and_then(VecDeque::pop_back).unwrap_or_else(Page::none);
+            let before = older.and_then(|older| {
+                older.ends.pop_back();
+                older.pages.pop_back()
+            });
+            self.last = before.unwrap_or_else(Page::none);
         } else if let Some(older) = older {
-            older.remove(page);
+            older.ends.remove(page);
+            older.pages.remove(page);
         }
     }
 }

@@ -59,6 +59,7 @@ impl Matcher<'_> {
             }
             return;
         }
+        self.late.edition += 1;
         let mut walkers = self.walkers(plan);
         let (mut inserts, mut removals) = (plan.inserts.as_slice(), plan.removals.as_slice());
         let mut changed = self.changed_rows(key, plan, &walkers);
