@@ -426,10 +426,11 @@ fn are_valid(nulls: Option<&NullBuffer>, from: usize, to: usize) -> bool {
 }
 
 fn special_rows(operations: &Texts) -> Vec<usize> {
-    let special = |row: &usize| operations.get(*row).is_some_and(|operation| operation != "insert");
     if let Texts::Few(few) = operations {
-        return few.rows().filter(special).collect();
+        let special = few.iter().filter(|(_, operation)| *operation != "insert");
+        return special.map(|(row, _)| row).collect();
     }
+    let special = |row: &usize| operations.get(*row).is_some_and(|operation| operation != "insert");
     match operations.nulls() {
         // Skips 64 nulls at a time.
         Some(nulls) => nulls.valid_indices().filter(special).collect(),

@@ -34,8 +34,8 @@ pub struct Few {
     nulls: NullBuffer,
     /// Ascending.
     rows: Vec<usize>,
-    /// Where each text ends.
-    ends: Vec<usize>,
+    /// Where each text begins and ends.
+    spans: Vec<(usize, usize)>,
     texts: String,
 }
 
@@ -175,54 +175,60 @@ impl Texts {
 }
 
 impl Few {
-    /// The texts between offsets, if the rows that have one are few and nothing is wrong with theirs.
+    /// The texts between offsets, if the rows that have one are few, lie together, and nothing is wrong with theirs.
     #[must_use]
     pub fn of<T: ArrowNativeType>(nulls: &NullBuffer, offsets: &[T], bytes: &[u8]) -> Option<Self> {
         let count = nulls.len() - nulls.null_count();
         if count > nulls.len() / FEW {
             return None;
         }
-        let mut few = Self::for_rows(nulls.clone(), count);
-        for row in nulls.valid_indices() {
-            let (begin, end) = (offsets.get(row)?.to_usize()?, offsets.get(row + 1)?.to_usize()?);
-            few.push(row, std::str::from_utf8(bytes.get(begin..end)?).ok()?);
+        let mut rows = Vec::with_capacity(count);
+        rows.extend(nulls.valid_indices());
+        // All offsets before the first text: they are waited for together.
+        let span = |row: &usize| Some((offsets.get(*row)?.to_usize()?, offsets.get(row + 1)?.to_usize()?));
+        let mut spans = rows.iter().map(span).collect::<Option<Vec<_>>>()?;
+        let (first, last) = (
+            spans.first().map_or(0, |span| span.0),
+            spans.last().map_or(0, |span| span.1),
+        );
+        let length: usize = spans.iter().map(|(begin, end)| end.saturating_sub(*begin)).sum();
+        // As a rule nulls have no bytes.
+        if last.saturating_sub(first) > length * 2 {
+            return None;
         }
-        Some(few)
-    }
-
-    fn for_rows(nulls: NullBuffer, count: usize) -> Self {
-        Self {
-            nulls,
-            rows: Vec::with_capacity(count),
-            ends: Vec::with_capacity(count),
-            texts: String::with_capacity(count * 16),
+        for (begin, end) in &mut spans {
+            (*begin, *end) = (begin.checked_sub(first)?, end.checked_sub(first)?);
         }
+        let texts = std::str::from_utf8(bytes.get(first..last)?).ok()?.to_owned();
+        let is_text = |(begin, end): &(usize, usize)| texts.get(*begin..*end).is_some();
+        spans.iter().all(is_text).then(|| Self {
+            nulls: nulls.clone(),
+            rows,
+            spans,
+            texts,
+        })
     }
 
-    fn push(&mut self, row: usize, text: &str) {
-        self.texts.push_str(text);
-        self.rows.push(row);
-        self.ends.push(self.texts.len());
-    }
-
-    /// The rows that have a text, ascending.
-    pub fn rows(&self) -> impl Iterator<Item = usize> {
-        self.rows.iter().copied()
+    /// The rows that have a text, ascending, with it.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &str)> {
+        let texts = self.spans.iter().map(|(begin, end)| &self.texts[*begin..*end]);
+        self.rows.iter().copied().zip(texts)
     }
 
     fn get(&self, row: usize) -> Option<&str> {
-        let place = self.rows.binary_search(&row).ok()?;
-        let begin = place.checked_sub(1).map_or(0, |before| self.ends[before]);
-        self.texts.get(begin..self.ends[place])
+        let (begin, end) = self.spans[self.rows.binary_search(&row).ok()?];
+        self.texts.get(begin..end)
     }
 
-    fn masked(&self, mask: &NullBuffer) -> Option<Self> {
-        let nulls = NullBuffer::union(Some(mask), Some(&self.nulls))?;
-        let mut few = Self::for_rows(nulls, self.rows.len());
-        for row in self.rows().filter(|row| mask.is_valid(*row)) {
-            few.push(row, self.get(row)?);
-        }
-        Some(few)
+    fn masked(mut self, mask: &NullBuffer) -> Option<Self> {
+        self.nulls = NullBuffer::union(Some(mask), Some(&self.nulls))?;
+        let kept = self
+            .rows
+            .iter()
+            .zip(&self.spans)
+            .filter(|(row, _)| mask.is_valid(**row));
+        (self.rows, self.spans) = kept.map(|(row, span)| (*row, *span)).unzip();
+        Some(self)
     }
 }
 
