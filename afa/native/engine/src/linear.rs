@@ -144,7 +144,7 @@ impl LinearScratch {
 impl Matcher<'_> {
     /// What linear patterns find at events that come after all that the key has, in order.
     pub(crate) fn append_linear(&mut self, key: &mut Key, rows: Stretch<'_>, first_record: Option<u32>) {
-        let mut scratch = std::mem::take(self.scratch);
+        let mut scratch = self.scratch.take().unwrap_or_default();
         scratch.past.clear();
         let longest = self.longest_chain(&mut scratch);
         key.spine.rows_before(None, longest - 2, &mut scratch.past);
@@ -156,7 +156,7 @@ impl Matcher<'_> {
         } else {
             is_in_order = self.find_words(&mut scratch, rows, first_record);
         }
-        *self.scratch = scratch;
+        *self.scratch = Some(scratch);
         if !key.rare().carried.is_empty() {
             self.step_carried(key, rows, first_record);
             is_in_order = false;
