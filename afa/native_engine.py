@@ -89,9 +89,11 @@ class NativeEngine:
         for arc_id, body, le, re in self.native.arcs(number):
             lifetime = Lifetime(-math.inf if le == INT_MIN else le, math.inf if re is None else re)
             known = self._special.get((number, arc_id))
-            table.arcs[arc_id] = known or replace(
-                self._bodies[number, body], id=arc_id, lifetime=lifetime, final=False, epsilon=False
-            )
+            if known is None:
+                known = self._bodies[number, body]
+                if known.id != arc_id or known.lifetime != lifetime or known.final or known.epsilon:
+                    known = replace(known, id=arc_id, lifetime=lifetime, final=False, epsilon=False)
+            table.arcs[arc_id] = known
         return table
 
     def feed_arrow(
@@ -296,7 +298,8 @@ def _packed_pattern(pattern: Pattern) -> bytes:
 def _arc_fields(arc: Arc) -> list[Any]:
     transfer = [[name, pack(expression)] for name, expression in arc.transfer]
     ends = (_bound(arc.lifetime.le), _bound(arc.lifetime.re))
-    return [arc.id, arc.source, arc.target, pack(arc.fence), transfer, arc.epsilon, arc.final, arc.binds, *ends]
+    flags = (arc.epsilon, arc.final, arc.binds)
+    return [arc.id, arc.source, arc.target, pack(arc.fence), transfer, *flags, *ends, arc.fence.text]
 
 
 def _query_fields(query: CompiledQuery | None) -> list[Any] | None:

@@ -1,6 +1,6 @@
 //! Record batches: their rows are taken where they lie.
 
-use crate::arrow_rows::ArrowRows;
+use crate::arrow_rows::{ArrowRows, Special};
 use crate::chunk::{CHUNK_ROWS, Chunk};
 use crate::domain::Origin;
 use crate::engine::{Engine, Retraction};
@@ -51,12 +51,12 @@ impl Engine {
         feeding.segment.clear();
         (feeding.segment.chunk, feeding.segment.origin) = (chunk, origin);
         let (mut at, mut last_key) = (0, None);
-        for other in rows.special_rows() {
+        for special in rows.special_rows() {
+            let (other, operation) = (special.row, special.operation);
             self.add_stretch(feeding, rows, at, other, base, &mut last_key);
             at = other + 1;
             let index = index_of(base + other);
-            let operation = rows.operation(other).unwrap_or_default();
-            if let ("arc" | "arc-retract", Some(json)) = (operation, rows.arc(other)) {
+            if let ("arc" | "arc-retract", Some(json)) = (operation, special.arc) {
                 if !self.take_arrow_arc(feeding, json, index) {
                     return Some(base + other);
                 }
@@ -68,7 +68,7 @@ impl Engine {
             if feeding.net == Net::Record {
                 self.findings.record = index;
             }
-            if !self.take_arrow_other(feeding, rows, other, index, origin) {
+            if !self.take_arrow_other(feeding, rows, &special, index, origin) {
                 return Some(base + other);
             }
         }
@@ -99,9 +99,11 @@ impl Engine {
         segment.keys.resize(begin, NO_KEY);
         self.find_keys(feeding, rows, from, to, base, last_key);
         let segment = &mut feeding.segment;
-        let (oldest, newest) = self.classify(segment.chunk, from, &segment.keys[begin..]);
-        let span = segment.span.get_or_insert((oldest, newest));
-        *span = (span.0.min(oldest), span.1.max(newest));
+        let times = self.classify(segment.chunk, from, &segment.keys[begin..]);
+        // What lies between two stretches has no time that counts.
+        segment.ascends = begin == 0 && times.ascend;
+        let span = segment.span.get_or_insert((times.oldest, times.newest));
+        *span = (span.0.min(times.oldest), span.1.max(times.newest));
     }
 
     /// Takes an arc record. What it changes after all events that came need not wait until those are taken, nor they
@@ -130,13 +132,13 @@ impl Engine {
         &mut self,
         feeding: &mut Feeding,
         rows: &ArrowRows,
-        row: usize,
+        special: &Special<'_>,
         index: u32,
         origin: Origin,
     ) -> bool {
         let now = feeding.net == Net::Record;
+        let (row, operation) = (special.row, special.operation);
         let ts = rows.times()[row];
-        let operation = rows.operation(row).unwrap_or_default();
         let fault = match operation {
             "punctuation" | "arc-punctuation" | "retract" if !rows.has_time(row) => "a record needs `ts`".into(),
             "punctuation" if rows.when(row).is_some() => {

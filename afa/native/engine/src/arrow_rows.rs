@@ -8,7 +8,7 @@ use arrow_buffer::{NullBuffer, ScalarBuffer};
 use crate::arrow_cells::{Cells, members_of};
 use crate::arrow_check::count_set;
 use crate::arrow_layout::{Given, Layout, Numbers, OwnColumns};
-use crate::arrow_text::{Dictionary, Texts};
+use crate::arrow_text::{Ascending, Dictionary, Texts};
 use crate::event::Data;
 use crate::expression::FieldPath;
 use crate::value::Value;
@@ -44,6 +44,17 @@ struct Batch {
 struct Field {
     given: Given,
     cells: OnceLock<Cells>,
+}
+
+/// A row whose operation is another than insert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Special<'a> {
+    /// Its number.
+    pub row: usize,
+    /// The operation.
+    pub operation: &'a str,
+    /// The JSON text of an arc change.
+    pub arc: Option<&'a str>,
 }
 
 /// The bits of so few rows lie within a word: cutting a stretch out of a bitmap costs more.
@@ -292,19 +303,21 @@ impl ArrowRows {
         self.text(self.batch.kinds.as_ref(), row)
     }
 
-    /// The operation; `None` is an insert.
-    #[must_use]
-    pub fn operation(&self, row: usize) -> Option<&str> {
-        self.text(self.batch.operations.as_ref(), row)
-    }
-
     /// The rows whose operation is another than insert.
-    pub fn special_rows(&self) -> impl Iterator<Item = usize> {
-        let special = &self.batch.special;
+    pub fn special_rows(&self) -> impl Iterator<Item = Special<'_>> {
+        let batch = &*self.batch;
         let (first, end) = (self.offset, self.offset + self.length);
-        let place = special.partition_point(|row| *row < first);
-        let rows = special[place..].iter().take_while(move |row| **row < end);
-        rows.map(move |row| row - first)
+        let place = batch.special.partition_point(|row| *row < first);
+        let rows = batch.special[place..].iter().take_while(move |row| **row < end);
+        let (mut operations, mut arcs) = (
+            Ascending::of(batch.operations.as_ref()),
+            Ascending::of(batch.arcs.as_ref()),
+        );
+        rows.map(move |row| Special {
+            row: row - first,
+            operation: operations.get(*row).unwrap_or_default(),
+            arc: arcs.get(*row),
+        })
     }
 
     /// The JSON text of an arc change.
@@ -426,10 +439,11 @@ fn are_valid(nulls: Option<&NullBuffer>, from: usize, to: usize) -> bool {
 }
 
 fn special_rows(operations: &Texts) -> Vec<usize> {
-    let special = |row: &usize| operations.get(*row).is_some_and(|operation| operation != "insert");
     if let Texts::Few(few) = operations {
-        return few.rows().filter(special).collect();
+        let special = few.iter().filter(|(_, operation)| *operation != "insert");
+        return special.map(|(row, _)| row).collect();
     }
+    let special = |row: &usize| operations.get(*row).is_some_and(|operation| operation != "insert");
     match operations.nulls() {
         // Skips 64 nulls at a time.
         Some(nulls) => nulls.valid_indices().filter(special).collect(),

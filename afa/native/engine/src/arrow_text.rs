@@ -34,8 +34,8 @@ pub struct Few {
     nulls: NullBuffer,
     /// Ascending.
     rows: Vec<usize>,
-    /// Where each text ends.
-    ends: Vec<usize>,
+    /// Where each text begins and ends.
+    spans: Vec<(usize, usize)>,
     texts: String,
 }
 
@@ -174,55 +174,93 @@ impl Texts {
     }
 }
 
+/// Texts that are asked for row by row, each row after the one before.
+#[derive(Debug)]
+pub(crate) struct Ascending<'a> {
+    texts: Option<&'a Texts>,
+    /// Among few texts: the first that was not passed.
+    place: usize,
+}
+
+impl<'a> Ascending<'a> {
+    pub(crate) fn of(texts: Option<&'a Texts>) -> Self {
+        Self { texts, place: 0 }
+    }
+
+    /// The text of a row.
+    pub(crate) fn get(&mut self, row: usize) -> Option<&'a str> {
+        let Texts::Few(few) = self.texts? else {
+            return self.texts?.get(row);
+        };
+        let passed = few.rows[self.place..].iter().take_while(|known| **known < row);
+        self.place += passed.count();
+        few.rows.get(self.place).filter(|known| **known == row)?;
+        let (begin, end) = few.spans[self.place];
+        few.texts.get(begin..end)
+    }
+}
+
 impl Few {
-    /// The texts between offsets, if the rows that have one are few and nothing is wrong with theirs.
+    /// The rows that have a text, if they are few.
     #[must_use]
-    pub fn of<T: ArrowNativeType>(nulls: &NullBuffer, offsets: &[T], bytes: &[u8]) -> Option<Self> {
+    pub fn rows_of(nulls: &NullBuffer) -> Option<Vec<usize>> {
         let count = nulls.len() - nulls.null_count();
         if count > nulls.len() / FEW {
             return None;
         }
-        let mut few = Self::for_rows(nulls.clone(), count);
-        for row in nulls.valid_indices() {
-            let (begin, end) = (offsets.get(row)?.to_usize()?, offsets.get(row + 1)?.to_usize()?);
-            few.push(row, std::str::from_utf8(bytes.get(begin..end)?).ok()?);
+        let mut rows = Vec::with_capacity(count);
+        rows.extend(nulls.valid_indices());
+        Some(rows)
+    }
+
+    /// The texts of such rows between offsets, if they lie together and nothing is wrong with them.
+    #[must_use]
+    pub fn of<T: ArrowNativeType>(nulls: &NullBuffer, rows: Vec<usize>, offsets: &[T], bytes: &[u8]) -> Option<Self> {
+        // All offsets before the first text: they are waited for together.
+        let span = |row: &usize| Some((offsets.get(*row)?.to_usize()?, offsets.get(row + 1)?.to_usize()?));
+        let mut spans = rows.iter().map(span).collect::<Option<Vec<_>>>()?;
+        let (first, last) = (
+            spans.first().map_or(0, |span| span.0),
+            spans.last().map_or(0, |span| span.1),
+        );
+        let length: usize = spans.iter().map(|(begin, end)| end.saturating_sub(*begin)).sum();
+        // As a rule nulls have no bytes.
+        if last.saturating_sub(first) > length * 2 {
+            return None;
         }
-        Some(few)
-    }
-
-    fn for_rows(nulls: NullBuffer, count: usize) -> Self {
-        Self {
-            nulls,
-            rows: Vec::with_capacity(count),
-            ends: Vec::with_capacity(count),
-            texts: String::with_capacity(count * 16),
+        for (begin, end) in &mut spans {
+            (*begin, *end) = (begin.checked_sub(first)?, end.checked_sub(first)?);
         }
+        let texts = std::str::from_utf8(bytes.get(first..last)?).ok()?.to_owned();
+        let is_text = |(begin, end): &(usize, usize)| texts.get(*begin..*end).is_some();
+        spans.iter().all(is_text).then(|| Self {
+            nulls: nulls.clone(),
+            rows,
+            spans,
+            texts,
+        })
     }
 
-    fn push(&mut self, row: usize, text: &str) {
-        self.texts.push_str(text);
-        self.rows.push(row);
-        self.ends.push(self.texts.len());
-    }
-
-    /// The rows that have a text, ascending.
-    pub fn rows(&self) -> impl Iterator<Item = usize> {
-        self.rows.iter().copied()
+    /// The rows that have a text, ascending, with it.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &str)> {
+        let texts = self.spans.iter().map(|(begin, end)| &self.texts[*begin..*end]);
+        self.rows.iter().copied().zip(texts)
     }
 
     fn get(&self, row: usize) -> Option<&str> {
-        let place = self.rows.binary_search(&row).ok()?;
-        let begin = place.checked_sub(1).map_or(0, |before| self.ends[before]);
-        self.texts.get(begin..self.ends[place])
+        let (begin, end) = self.spans[self.rows.binary_search(&row).ok()?];
+        self.texts.get(begin..end)
     }
 
-    fn masked(&self, mask: &NullBuffer) -> Option<Self> {
-        let nulls = NullBuffer::union(Some(mask), Some(&self.nulls))?;
-        let mut few = Self::for_rows(nulls, self.rows.len());
-        for row in self.rows().filter(|row| mask.is_valid(*row)) {
-            few.push(row, self.get(row)?);
-        }
-        Some(few)
+    fn masked(mut self, mask: &NullBuffer) -> Option<Self> {
+        self.nulls = NullBuffer::union(Some(mask), Some(&self.nulls))?;
+        let kept = self
+            .rows
+            .iter()
+            .zip(&self.spans)
+            .filter(|(row, _)| mask.is_valid(**row));
+        (self.rows, self.spans) = kept.map(|(row, span)| (*row, *span)).unzip();
+        Some(self)
     }
 }
 
@@ -278,4 +316,71 @@ fn typed<T: ArrowDictionaryKeyType>(dictionary: &dyn AnyDictionaryArray) -> Opti
 /// Indices of another width as 32 bits. Those that do not fit are indices of null rows: the dictionary is not so long.
 fn widened<T: Copy>(indices: &[T], to: impl Fn(T) -> i32) -> ScalarBuffer<i32> {
     indices.iter().map(|index| to(*index)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_buffer::NullBuffer;
+
+    use super::{Ascending, Few, Texts};
+
+    /// A column of 100 rows, of which these have a text; each null has so many bytes.
+    fn few(texts: &[(usize, &str)], null_bytes: usize) -> Option<Few> {
+        let (mut bytes, mut offsets) = (Vec::new(), vec![0_i32]);
+        for row in 0..100 {
+            match texts.iter().find(|(known, _)| *known == row) {
+                Some((_, text)) => bytes.extend_from_slice(text.as_bytes()),
+                None => bytes.resize(bytes.len() + null_bytes, 0xff),
+            }
+            offsets.push(i32::try_from(bytes.len()).expect("few"));
+        }
+        let nulls: NullBuffer = (0..100)
+            .map(|row| texts.iter().any(|(known, _)| *known == row))
+            .collect();
+        Few::of(&nulls, Few::rows_of(&nulls)?, &offsets, &bytes)
+    }
+
+    #[test]
+    fn few_texts_are_found_by_row() {
+        let texts = [(3, "arc"), (4, "über"), (70, ""), (99, "insert")];
+        let found = few(&texts, 0).expect("few");
+        assert_eq!(found.iter().collect::<Vec<_>>(), texts);
+        let column = Texts::Few(found);
+        let mut ascending = Ascending::of(Some(&column));
+        for row in 0..100 {
+            let expected = texts.iter().find(|(known, _)| *known == row).map(|(_, text)| *text);
+            assert_eq!((column.get(row), ascending.get(row)), (expected, expected));
+        }
+        let mask: NullBuffer = (0..100).map(|row| row != 4).collect();
+        let masked = column.masked(Some(&mask));
+        assert_eq!(
+            (masked.get(3), masked.get(4), masked.get(99)),
+            (Some("arc"), None, Some("insert"))
+        );
+    }
+
+    #[test]
+    fn what_is_unusual_is_left_to_the_general_way() {
+        assert!(
+            few(&[(3, "arc"), (4, "arc")], 1).is_some(),
+            "nulls with bytes that are not between texts"
+        );
+        assert!(few(&[(3, "arc"), (5, "arc")], 1).is_none(), "no text between texts");
+        assert!(few(&[(3, "arc"), (70, "arc")], 100).is_none(), "too far apart");
+        assert!(
+            few(
+                &[(1, "a"), (2, "b"), (3, "c"), (4, "d"), (5, "e"), (6, "f"), (7, "g")],
+                0
+            )
+            .is_none(),
+            "too many"
+        );
+        let nulls: NullBuffer = (0..100).map(|row| row == 0 || row == 1).collect();
+        let offsets: Vec<i32> = (0..=100).map(|row| row.min(2)).collect();
+        let rows = Few::rows_of(&nulls).expect("few");
+        assert!(
+            Few::of(&nulls, rows, &offsets, "ü".as_bytes()).is_none(),
+            "a character cut in two"
+        );
+    }
 }

@@ -114,7 +114,8 @@ pub struct Engine {
     /// The chunks that restored events, and starts of restored partial matches, are added to.
     pub(crate) restored: [Option<usize>; 2],
     pub(crate) findings: Findings,
-    pub(crate) scratch: LinearScratch,
+    /// None while it is in use.
+    pub(crate) scratch: Option<Box<LinearScratch>>,
     pub(crate) asked: Asked,
     pub(crate) late: crate::late::LateScratch,
     pub(crate) sweeping: crate::sweeping::Sweeping,
@@ -158,7 +159,7 @@ impl Engine {
                 .any(|program| program.gap_free && program.key_field.is_some()),
             restored: [None; 2],
             findings: Findings::default(),
-            scratch: LinearScratch::default(),
+            scratch: None,
             asked: Asked::default(),
             late: crate::late::LateScratch::default(),
             sweeping: crate::sweeping::Sweeping::default(),

@@ -36,30 +36,63 @@ pub(crate) fn vectorized<T>(work: impl FnOnce() -> T) -> T {
     pulp::Arch::new().dispatch(work)
 }
 
-/// Floats compared with a finite constant.
+/// A comparison of a column with a finite constant.
+#[derive(Clone, Copy, Debug)]
+pub struct FloatTest {
+    /// How it is compared.
+    pub comparison: Comparison,
+    /// With what.
+    pub constant: f64,
+    /// Where its words begin.
+    pub begin: usize,
+}
+
+/// Floats compared with several constants in one go; the answer is how many rows are unknown to each.
 ///
 /// # Panics
 /// If `true_bits` has fewer words than the rows need, here and in all functions below.
-#[allow(clippy::float_cmp)] // what the expression says
-pub fn compare_floats(
-    column: &[f64],
-    nulls: Option<&NullBuffer>,
-    comparison: Comparison,
-    constant: f64,
-    true_bits: &mut [u64],
-    unknown: &mut u64,
-) {
+#[must_use]
+pub fn compare_floats(column: &[f64], nulls: Option<&NullBuffer>, tests: &[FloatTest], true_bits: &mut [u64]) -> u64 {
+    let known = KnownRows::new(nulls);
+    let mut unknown = 0;
     vectorized(
         #[inline(always)]
-        || match comparison {
-            Comparison::Equal => floats(column, nulls, true_bits, unknown, |number| number == constant),
-            Comparison::NotEqual => floats(column, nulls, true_bits, unknown, |number| number != constant),
-            Comparison::Less => floats(column, nulls, true_bits, unknown, |number| number < constant),
-            Comparison::LessEqual => floats(column, nulls, true_bits, unknown, |number| number <= constant),
-            Comparison::Greater => floats(column, nulls, true_bits, unknown, |number| number > constant),
-            Comparison::GreaterEqual => floats(column, nulls, true_bits, unknown, |number| number >= constant),
+        || {
+            for ((word, chunk), mut known) in column.chunks(WORD_ROWS).enumerate().zip(known.words(column.len())) {
+                let mut filled = [0.0; WORD_ROWS];
+                let whole = <&[f64; WORD_ROWS]>::try_from(chunk).unwrap_or_else(|_| {
+                    filled[..chunk.len()].copy_from_slice(chunk);
+                    &filled
+                });
+                if !all_finite(whole) {
+                    known &= packed_word(whole, f64::is_finite);
+                }
+                for test in tests {
+                    true_bits[test.begin + word] = test.word(whole) & known;
+                }
+                unknown += missing(known, chunk.len());
+            }
         },
     );
+    unknown
+}
+
+impl FloatTest {
+    /// The truths of 64 numbers; without meaning for those that are not finite.
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // into the code for the machine's vectors
+    #[allow(clippy::float_cmp)] // what the expression says
+    fn word(&self, numbers: &[f64; WORD_ROWS]) -> u64 {
+        let constant = self.constant;
+        match self.comparison {
+            Comparison::Equal => packed_word(numbers, |number| number == constant),
+            Comparison::NotEqual => packed_word(numbers, |number| number != constant),
+            Comparison::Less => packed_word(numbers, |number| number < constant),
+            Comparison::LessEqual => packed_word(numbers, |number| number <= constant),
+            Comparison::Greater => packed_word(numbers, |number| number > constant),
+            Comparison::GreaterEqual => packed_word(numbers, |number| number >= constant),
+        }
+    }
 }
 
 /// Ints compared with an int, exactly.
@@ -213,43 +246,18 @@ fn ints(column: &[i64], nulls: Option<&NullBuffer>, range: Accepted, true_bits: 
     );
 }
 
-#[inline(always)]
-#[allow(clippy::inline_always)] // into the code for the machine's vectors
-fn floats(
-    column: &[f64],
-    nulls: Option<&NullBuffer>,
-    true_bits: &mut [u64],
-    unknown: &mut u64,
-    holds: impl Fn(f64) -> bool + Copy,
-) {
-    let known = KnownRows::new(nulls);
-    let true_bits = &mut true_bits[..words(column.len())];
-    for ((chunk, bits), mut known) in column.chunks(WORD_ROWS).zip(true_bits).zip(known.words(column.len())) {
-        if let Ok(whole) = <&[f64; WORD_ROWS]>::try_from(chunk) {
-            *bits = packed_word(whole, holds);
-            if !all_finite(whole) {
-                known &= packed_word(whole, f64::is_finite);
-            }
-        } else {
-            *bits = packed(chunk.iter().map(|number| holds(*number)));
-            known &= packed(chunk.iter().map(|number| number.is_finite()));
-        }
-        *bits &= known;
-        *unknown += missing(known, chunk.len());
-    }
-}
-
-/// Whether no number is infinite or NaN: such a number times zero is not zero, and the sums keep that.
+/// Whether no number is infinite or NaN: of such a number all bits of the exponent are set, and one more in the last of
+/// them carries into the sign's place.
 #[inline(always)]
 #[allow(clippy::inline_always)] // into the code for the machine's vectors
 fn all_finite(numbers: &[f64; WORD_ROWS]) -> bool {
-    let mut sums = [0.0_f64; LANES];
-    for eight in numbers.as_chunks::<LANES>().0 {
-        for (sum, number) in sums.iter_mut().zip(eight) {
-            *sum += number * 0.0;
-        }
+    const SIGN: u64 = 1 << 63;
+    const LAST_OF_EXPONENT: u64 = 1 << 52;
+    let mut carries = 0;
+    for number in numbers {
+        carries |= (number.to_bits() & !SIGN) + LAST_OF_EXPONENT;
     }
-    sums.iter().sum::<f64>() == 0.0
+    carries & SIGN == 0
 }
 
 /// 64 truths as one word. Eight lanes, so that compilers make it comparisons and masks of whole vectors.

@@ -10,7 +10,7 @@
 use crate::found::Found;
 use crate::kernel::WORD_ROWS;
 use crate::key::Key;
-use crate::linear_bits::{copy_bits, find_ends};
+use crate::linear_bits::find_ends;
 use crate::linear_column::{Column, Piece};
 use crate::linear_words::{Hits, Words, each_bit};
 use crate::matcher::{Matcher, expiry};
@@ -29,7 +29,8 @@ pub struct LinearScratch {
     /// Those of the past and the new ones.
     pieces: Vec<Piece>,
     columns: Vec<Column>,
-    steps: Vec<Vec<u64>>,
+    /// By step: what takes it, if that is not the same at all positions.
+    mixed: Vec<Column>,
     stretches: Vec<Epoch>,
     stamp: u64,
     /// The number of patterns, and the most states of one.
@@ -143,7 +144,7 @@ impl LinearScratch {
 impl Matcher<'_> {
     /// What linear patterns find at events that come after all that the key has, in order.
     pub(crate) fn append_linear(&mut self, key: &mut Key, rows: Stretch<'_>, first_record: Option<u32>) {
-        let mut scratch = std::mem::take(self.scratch);
+        let mut scratch = self.scratch.take().unwrap_or_default();
         scratch.past.clear();
         let longest = self.longest_chain(&mut scratch);
         key.spine.rows_before(None, longest - 2, &mut scratch.past);
@@ -155,7 +156,7 @@ impl Matcher<'_> {
         } else {
             is_in_order = self.find_words(&mut scratch, rows, first_record);
         }
-        *self.scratch = scratch;
+        *self.scratch = Some(scratch);
         if !key.rare().carried.is_empty() {
             self.step_carried(key, rows, first_record);
             is_in_order = false;
@@ -285,48 +286,50 @@ impl Matcher<'_> {
     /// Finds ends where arcs changed between the events; false if nothing is alive at any of them.
     fn find_ends_by_epoch(&mut self, scratch: &mut LinearScratch, pattern: usize, words: usize) -> bool {
         self.find_stretches(scratch, pattern);
-        let steps = self.programs[pattern].chain.len() - 1;
+        let program = &self.programs[pattern];
         let stretches = std::mem::take(&mut scratch.stretches);
-        let mut alive: Vec<u32> = stretches.iter().map(|stretch| stretch.alive).collect();
-        alive.sort_unstable();
-        alive.dedup();
-        if alive
+        if stretches
             .iter()
-            .all(|number| self.programs[pattern].alive(*number).bodies.is_empty())
+            .all(|stretch| program.alive(stretch.alive).bodies.is_empty())
         {
             scratch.stretches = stretches;
             return false;
         }
-        for number in &alive {
-            for column in &self.programs[pattern].alive(*number).columns {
-                self.ready_column(scratch, *column, words);
-            }
-        }
-        let mut mixed = std::mem::take(&mut scratch.steps);
-        mixed.resize_with(mixed.len().max(steps), Vec::new);
-        let program = &self.programs[pattern];
+        let steps = program.chain.len() - 1;
+        let mut mixed = std::mem::take(&mut scratch.mixed);
+        mixed.resize_with(mixed.len().max(steps), Column::default);
         // Where nothing is alive there are no columns.
-        let column = |number: u32, step: usize| program.alive(number).columns.get(step);
-        let differs = |step: usize| alive.iter().any(|other| column(*other, step) != column(alive[0], step));
-        for step in (0..steps).filter(|step| differs(*step)) {
-            let out = &mut mixed[step];
-            out.clear();
-            out.resize(words, 0);
+        let column = |stretch: &Epoch, step: usize| program.alive(stretch.alive).columns.get(step).copied();
+        let same: Vec<Option<u32>> = (0..steps)
+            .map(|step| {
+                let first = column(&stretches[0], step);
+                first.filter(|_| stretches[1..].iter().all(|other| column(other, step) == first))
+            })
+            .collect();
+        for (step, same) in same.iter().enumerate() {
+            if let Some(column) = same {
+                self.ready_column(scratch, *column, words);
+                continue;
+            }
             let mut begin = scratch.start - scratch.past.len();
+            mixed[step].clear(words);
             for stretch in &stretches {
-                if let Some(column) = column(stretch.alive, step) {
-                    copy_bits(out, &scratch.columns[*column as usize].bits, begin, stretch.end);
+                if let Some(column) = column(stretch, step) {
+                    let form = self.shared.columns.form(column);
+                    for piece in scratch.pieces.iter().filter_map(|piece| piece.part(begin, stretch.end)) {
+                        mixed[step].fill(self.rows, &piece, form);
+                    }
                 }
                 begin = stretch.end;
             }
         }
-        let bits = |step| match column(alive[0], step) {
-            Some(column) if !differs(step) => &*scratch.columns[*column as usize].bits,
-            _ => &*mixed[step],
+        let bits = |(step, same): (usize, &Option<u32>)| match same {
+            Some(column) => &*scratch.columns[*column as usize].bits,
+            None => &*mixed[step].bits,
         };
-        let views: Vec<&[u64]> = (0..steps).map(bits).collect();
+        let views: Vec<&[u64]> = same.iter().enumerate().map(bits).collect();
         find_ends(&views, &mut scratch.ends);
-        (scratch.steps, scratch.stretches) = (mixed, stretches);
+        (scratch.mixed, scratch.stretches) = (mixed, stretches);
         true
     }
 
@@ -370,7 +373,9 @@ impl Matcher<'_> {
         }
         filled.stamp = scratch.stamp;
         filled.clear(words);
-        filled.fill(self.rows, &scratch.pieces, self.shared.columns.form(column));
+        for piece in &scratch.pieces {
+            filled.fill(self.rows, piece, self.shared.columns.form(column));
+        }
     }
 
     /// Notes what ends at new events.

@@ -15,13 +15,6 @@ pub(crate) fn mask(index: usize, begin: usize, end: usize) -> u64 {
     mask
 }
 
-/// Adds the bits of other positions `[begin, end)` at the same positions, where there are none yet.
-pub(crate) fn copy_bits(out: &mut [u64], bits: &[u64], begin: usize, end: usize) {
-    for index in begin / WORD_ROWS..=(end - 1) / WORD_ROWS {
-        out[index] |= bits[index] & mask(index, begin, end);
-    }
-}
-
 /// At which positions the last step ends, if `bits` says for each step which positions take it.
 pub(crate) fn find_ends(bits: &[&[u64]], ends: &mut Vec<u64>) {
     let Some((last, others)) = bits.split_last() else {
@@ -46,7 +39,7 @@ pub(crate) fn find_ends(bits: &[&[u64]], ends: &mut Vec<u64>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{copy_bits, find_ends};
+    use super::find_ends;
 
     /// Words with about half of their bits set, another one for every step.
     fn words(step: usize, count: usize) -> Vec<u64> {
@@ -74,16 +67,6 @@ mod tests {
                 };
                 assert_eq!(is_set(&ends, at), (0..steps).all(takes), "{steps} steps up to {at}");
             }
-        }
-    }
-
-    #[test]
-    fn bits_are_copied_between_two_positions_only() {
-        for (begin, end) in [(0, 1), (3, 64), (5, 70), (64, 128), (60, 192)] {
-            let mut out = vec![0; 3];
-            copy_bits(&mut out, &[!0; 3], begin, end);
-            let copied: Vec<usize> = (0..192).filter(|at| out[at / 64] >> (at % 64) & 1 != 0).collect();
-            assert_eq!(copied, (begin..end).collect::<Vec<usize>>());
         }
     }
 }

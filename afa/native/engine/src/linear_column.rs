@@ -14,6 +14,19 @@ pub(crate) struct Piece {
     pub(crate) length: usize,
 }
 
+impl Piece {
+    /// What of it stands at positions `[begin, end)`, if anything.
+    pub(crate) fn part(&self, begin: usize, end: usize) -> Option<Self> {
+        let (first, last) = (self.begin.max(begin), (self.begin + self.length).min(end));
+        (first < last).then(|| Self {
+            chunk: self.chunk,
+            offset: self.offset + first - self.begin,
+            begin: first,
+            length: last - first,
+        })
+    }
+}
+
 /// Which events trigger.
 #[derive(Debug, Default)]
 pub(crate) struct Column {
@@ -48,28 +61,25 @@ fn words_with_bits(form: &[Vec<u32>], chunk: &Chunk) -> u64 {
 }
 
 impl Column {
-    /// Puts the bits of a form at its positions, where there are none yet.
-    pub(crate) fn fill(&mut self, rows: &Rows, pieces: &[Piece], form: &[Vec<u32>]) {
-        for piece in pieces {
-            let chunk = rows.chunk(piece.chunk);
-            let (first, last) = (piece.offset / 64, (piece.offset + piece.length - 1) / 64);
-            let mut words = words_with_bits(form, chunk) & (!0 << first) & (!0 >> (63 - last));
-            let is_aligned = piece.offset % WORD_ROWS == piece.begin % WORD_ROWS && !chunk.is_reordered();
-            if is_aligned && words.count_ones() as usize * 2 > last - first {
-                self.take_words(form, chunk, piece);
-                continue;
+    /// Puts the bits of a form at the positions of a piece, where there are none yet.
+    pub(crate) fn fill(&mut self, rows: &Rows, piece: &Piece, form: &[Vec<u32>]) {
+        let chunk = rows.chunk(piece.chunk);
+        let (first, last) = (piece.offset / 64, (piece.offset + piece.length - 1) / 64);
+        let mut words = words_with_bits(form, chunk) & (!0 << first) & (!0 >> (63 - last));
+        let is_aligned = piece.offset % WORD_ROWS == piece.begin % WORD_ROWS && !chunk.is_reordered();
+        if is_aligned && words.count_ones() as usize * 2 > last - first {
+            return self.take_words(form, chunk, piece);
+        }
+        while words != 0 {
+            let from = words.trailing_zeros() as usize * 64;
+            words &= words - 1;
+            let begin = from.max(piece.offset);
+            let count = (from + 64).min(piece.offset + piece.length) - begin;
+            let mut bits = column_word(form, chunk, from) >> (begin - from);
+            if count < 64 {
+                bits &= (1 << count) - 1;
             }
-            while words != 0 {
-                let from = words.trailing_zeros() as usize * 64;
-                words &= words - 1;
-                let begin = from.max(piece.offset);
-                let count = (from + 64).min(piece.offset + piece.length) - begin;
-                let mut bits = column_word(form, chunk, from) >> (begin - from);
-                if count < 64 {
-                    bits &= (1 << count) - 1;
-                }
-                self.put_bits(piece.begin + begin - piece.offset, bits);
-            }
+            self.put_bits(piece.begin + begin - piece.offset, bits);
         }
     }
 
@@ -81,21 +91,24 @@ impl Column {
         // What the past has left in the first word.
         let before = self.bits[first];
         let out = &mut self.bits[first..=last];
-        if let [conjunction] = form
-            && let [predicate] = **conjunction
-        {
-            for (out, word) in out.iter_mut().zip(chunk.truth_words(predicate).iter().skip(from)) {
-                *out = *word;
+        match form {
+            [conjunction] if conjunction.len() == 1 => {
+                out.copy_from_slice(&chunk.truth_words(conjunction[0])[from..from + out.len()]);
             }
-        } else {
-            for (out, index) in out.iter_mut().zip(from..) {
-                *out = column_word(form, chunk, index * WORD_ROWS);
+            _ => {
+                for (out, index) in out.iter_mut().zip(from..) {
+                    *out = column_word(form, chunk, index * WORD_ROWS);
+                }
             }
         }
         self.bits[first] &= mask(first, begin, end);
         self.bits[last] &= mask(last, begin, end);
         self.bits[first] |= before;
-        (first..=last).for_each(|word| self.touched[word / 64] |= 1 << (word % 64));
+        for (touched, from) in self.touched[..=last / 64].iter_mut().zip((0..).step_by(64)) {
+            if first < from + 64 {
+                *touched |= !0 << first.saturating_sub(from) & !0 >> (63 - (last - from).min(63));
+            }
+        }
     }
 
     /// Adds bits from a position on, where there are none yet.

@@ -28,7 +28,7 @@ pub struct Matcher<'a> {
     /// Patterns that are linear.
     pub linear: &'a [usize],
     /// Buffers for linear patterns.
-    pub scratch: &'a mut LinearScratch,
+    pub scratch: &'a mut Option<Box<LinearScratch>>,
     /// Buffers for late events.
     pub late: &'a mut LateScratch,
     /// The effective punctuation of the key's partition.

@@ -9,11 +9,11 @@ use crate::arrow_rows::{ArrowRows, Column};
 use crate::chunk::{Chunk, Payload};
 use crate::expression::{FieldPath, Node};
 use crate::forgetting::{Marks, Numbers, put};
-use crate::kernel::{WORD_ROWS, compare_floats, compare_ints, compare_ints_as_floats, find_texts};
+use crate::kernel::{FloatTest, WORD_ROWS, compare_floats, compare_ints, compare_ints_as_floats, find_texts};
 use crate::row_view::RowView;
 use crate::scan::{Scalar, Scanner};
 use crate::scanned::ScannedRows;
-use crate::scanned_column::ScannedColumn;
+use crate::scanned_column::{ScannedColumn, as_float};
 use crate::truths::TruthTable;
 use crate::value::{Comparison, Value};
 
@@ -90,8 +90,60 @@ impl Predicates {
         freed
     }
 
+    /// Evaluates each of some predicates for the rows of a chunk that it was not evaluated for yet; there is room for
+    /// their truths.
+    pub fn evaluate_missing(
+        &mut self,
+        predicates: &[u32],
+        chunk: &Chunk,
+        truths: &mut TruthTable,
+        fields: &Fields,
+        scanners: &[Scanner],
+    ) {
+        for predicate in predicates {
+            if truths.filled(*predicate) < chunk.len() {
+                self.evaluate(*predicate, chunk, truths, fields, scanners);
+            }
+        }
+    }
+
+    /// Evaluates predicates that compare a field with numbers, none of them evaluated yet, in one go; there is room for
+    /// their truths. False if they have to be evaluated one by one.
+    pub fn evaluate_together(
+        &mut self,
+        path: &FieldPath,
+        predicates: &[u32],
+        chunk: &Chunk,
+        truths: &mut TruthTable,
+    ) -> bool {
+        let Payload::Arrow(rows) = &chunk.payload else {
+            return false;
+        };
+        let Column::Floats(column, nulls) = rows.column(path) else {
+            return false;
+        };
+        let test = |predicate: &u32| {
+            let (_, comparison, constant) = plain_comparison(&self.nodes[*predicate as usize])?;
+            Some(FloatTest {
+                comparison,
+                constant: as_float(constant)?,
+                begin: truths.begin(*predicate),
+            })
+        };
+        let Some(tests) = predicates.iter().map(test).collect::<Option<Vec<_>>>() else {
+            return false;
+        };
+        let unknown = compare_floats(column, nulls.as_ref(), &tests, truths.all_bits());
+        for predicate in predicates {
+            truths.note_filled(*predicate, chunk.len());
+        }
+        self.evaluations += (chunk.len() * predicates.len()) as u64;
+        self.unknown += unknown * predicates.len() as u64;
+        true
+    }
+
     /// Evaluates a predicate for the rows of a chunk that it was not evaluated for yet; there is room for its truths.
-    pub fn evaluate(
+    fn evaluate(
         &mut self,
         predicate: u32,
         chunk: &Chunk,
@@ -165,11 +217,13 @@ fn compare_column(
 ) -> bool {
     match (rows.column(path), constant) {
         (Column::Missing, _) => *unknown += rows.len() as u64,
-        (Column::Floats(column, nulls), Value::Float(number)) => {
-            compare_floats(column, nulls.as_ref(), comparison, *number, bits, unknown);
-        }
-        (Column::Floats(column, nulls), Value::Int(number)) => {
-            compare_floats(column, nulls.as_ref(), comparison, *number as f64, bits, unknown);
+        (Column::Floats(column, nulls), Value::Float(_) | Value::Int(_)) => {
+            let test = as_float(constant).map(|constant| FloatTest {
+                comparison,
+                constant,
+                begin: 0,
+            });
+            *unknown += compare_floats(column, nulls.as_ref(), test.as_slice(), bits);
         }
         (Column::Ints(column, nulls), Value::Int(number)) => {
             compare_ints(column, nulls.as_ref(), comparison, *number, bits, unknown);

@@ -51,6 +51,8 @@ pub struct PredicateIndex {
     predicates: Vec<u32>,
     /// Those that are evaluated one by one.
     alone: Vec<u32>,
+    /// Few that compare one field with numbers, by field.
+    few: Vec<(FieldPath, Vec<u32>)>,
     groups: Vec<Group>,
 }
 
@@ -58,13 +60,6 @@ impl PredicateIndex {
     /// An index of these predicates.
     #[must_use]
     pub fn new(predicates: Vec<u32>, known: &Predicates) -> Self {
-        if predicates.len() < MANY_OTHERS {
-            return Self {
-                alone: predicates.clone(),
-                predicates,
-                groups: Vec::new(),
-            };
-        }
         let mut keys: Vec<GroupKey> = Vec::new();
         let mut groups: Vec<Vec<u32>> = Vec::new();
         let mut numbers: HashMap<GroupKey, usize, FixedState> = HashMap::default();
@@ -81,22 +76,19 @@ impl PredicateIndex {
             });
             groups[group].push(*predicate);
         }
-        let mut made = Vec::new();
+        let (mut few, mut made) = (Vec::new(), Vec::new());
         for (key, members) in keys.into_iter().zip(groups) {
-            let many = if key.kind == Kind::Number {
-                MANY_NUMBERS
-            } else {
-                MANY_OTHERS
-            };
-            if members.len() < many {
-                alone.extend(members);
-            } else {
-                made.push(Group::new(key, members, known));
+            match key.kind {
+                Kind::Number if members.len() < MANY_NUMBERS => few.push((key.path, members)),
+                Kind::Number => made.push(Group::new(key, members, known)),
+                _ if members.len() < MANY_OTHERS => alone.extend(members),
+                _ => made.push(Group::new(key, members, known)),
             }
         }
         Self {
             predicates,
             alone,
+            few,
             groups: made,
         }
     }
@@ -124,14 +116,14 @@ impl PredicateIndex {
         fields: &Fields,
         scanners: &[Scanner],
     ) {
-        let mut one_by_one = |members: &[u32], truths: &mut TruthTable| {
-            for predicate in members {
-                if truths.filled(*predicate) < chunk.len() {
-                    known.evaluate(*predicate, chunk, truths, fields, scanners);
-                }
+        for (path, members) in &self.few {
+            let missing = members.iter().filter(|member| truths.filled(**member) == 0);
+            let missing: Vec<u32> = missing.copied().collect();
+            if missing.is_empty() || !known.evaluate_together(path, &missing, chunk, truths) {
+                known.evaluate_missing(members, chunk, truths, fields, scanners);
             }
-        };
-        one_by_one(&self.alone, truths);
+        }
+        known.evaluate_missing(&self.alone, chunk, truths, fields, scanners);
         let source = Source {
             chunk,
             fields,
@@ -143,7 +135,7 @@ impl PredicateIndex {
             let differ = group.members.iter().any(|member| truths.filled(*member) != filled);
             if differ || chunk.is_reordered() && Values::new(source, &group.path).is_by_row() {
                 // Some came later than others, or their rows do not lie as they are numbered.
-                one_by_one(&group.members, truths);
+                known.evaluate_missing(&group.members, chunk, truths, fields, scanners);
             } else if filled < chunk.len() {
                 let rows = chunk.len() - filled;
                 evaluations += (rows * group.members.len()) as u64;

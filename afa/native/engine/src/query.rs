@@ -58,6 +58,12 @@ impl Program {
         u16::try_from(place).ok()
     }
 
+    /// Whether it was made from a query.
+    #[must_use]
+    pub fn is_query(&self) -> bool {
+        self.query.is_some()
+    }
+
     /// Whether more than the list of partial matches decides what is told: bindings, negations, the other matches.
     pub(crate) fn is_observed(&self) -> bool {
         self.query.is_some() || self.output != Output::All

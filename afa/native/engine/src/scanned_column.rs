@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::kernel::{compare_floats, compare_ints, compare_ints_as_floats};
+use crate::kernel::{FloatTest, compare_floats, compare_ints, compare_ints_as_floats};
 use crate::scan::Scalar;
 use crate::value::{Comparison, Value};
 
@@ -86,14 +86,12 @@ impl ScannedColumn {
         let (from, mut unknown) = (known.start, 0);
         match (self, declared, constant) {
             (Self::Floats(column), 0 | 2, Value::Float(_) | Value::Int(_)) => {
-                compare_floats(
-                    &column[from..],
-                    None,
+                let test = FloatTest {
                     comparison,
-                    as_float(constant)?,
-                    bits,
-                    &mut unknown,
-                );
+                    constant: as_float(constant)?,
+                    begin: 0,
+                };
+                unknown = compare_floats(&column[from..], None, &[test], bits);
                 // These were counted when they came.
                 unknown -= column[known].iter().filter(|number| number.is_nan()).count() as u64;
             }
@@ -117,7 +115,7 @@ impl ScannedColumn {
 }
 
 #[allow(clippy::cast_precision_loss)] // int with float compares as float64
-fn as_float(constant: &Value) -> Option<f64> {
+pub(crate) fn as_float(constant: &Value) -> Option<f64> {
     match constant {
         Value::Float(number) => Some(*number),
         Value::Int(number) => Some(*number as f64),

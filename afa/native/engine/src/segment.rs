@@ -52,6 +52,8 @@ pub(crate) struct Segment {
     /// The least and the greatest time if the rows were classified when they were added; else they are when they are
     /// taken.
     pub(crate) span: Option<(i64, i64)>,
+    /// Whether each of the rows is known to have a later time than the row before.
+    pub(crate) ascends: bool,
     /// The rows of a run with gaps.
     pub(crate) gapped: Vec<u32>,
     /// Rows that wait for the end of the batch.
@@ -78,7 +80,7 @@ impl Segment {
         let key = self.keys[place];
         let (mut begin, mut end) = (place, place + 1);
         loop {
-            end += count_run(&self.keys[begin..], &times[begin..]);
+            end += count_run(&self.keys[begin..], (!self.ascends).then_some(&times[begin..]));
             let gap = self.keys[end..].iter().take_while(|other| **other == NO_KEY).count();
             let next = end + gap;
             let goes_on = gap > 0 && self.keys.get(next) == Some(&key) && times[next] > times[end - 1];
@@ -97,7 +99,7 @@ impl Segment {
         self.keys.clear();
         self.records.clear();
         self.origins.clear();
-        self.span = None;
+        (self.span, self.ascends) = (None, false);
     }
 }
 
@@ -107,9 +109,11 @@ impl Engine {
         if segment.keys.is_empty() {
             return;
         }
-        let (oldest, _) = segment
-            .span
-            .unwrap_or_else(|| self.classify(segment.chunk, segment.first, &segment.keys));
+        let (oldest, _) = segment.span.unwrap_or_else(|| {
+            let times = self.classify(segment.chunk, segment.first, &segment.keys);
+            segment.ascends = times.ascend;
+            (times.oldest, times.newest)
+        });
         self.counters.events += count_taken(&segment.keys);
         // Observed patterns look at a key before and after each record; what they tell is netted at the end.
         if net == Net::Batch && self.observed.is_empty() {
@@ -248,11 +252,11 @@ impl Engine {
     }
 
     /// Evaluates the predicates that rows of a chunk with these keys need, and finds their classes for patterns that
-    /// keep lists. The answer is the least and the greatest time.
-    pub(crate) fn classify(&mut self, chunk: usize, begin: usize, keys: &[u32]) -> (i64, i64) {
+    /// keep lists.
+    pub(crate) fn classify(&mut self, chunk: usize, begin: usize, keys: &[u32]) -> TimesOfRows {
         let end = begin + keys.len();
-        let times = &self.rows.chunk(chunk).times()[begin..end];
-        let (oldest, newest) = span(times);
+        let times = TimesOfRows::of(&self.rows.chunk(chunk).times()[begin..end]);
+        let (oldest, newest) = (times.oldest, times.newest);
         self.prepare(chunk, oldest, newest);
         for lane in 0..self.lanes.len() {
             let pattern = self.lanes[lane];
@@ -265,7 +269,7 @@ impl Engine {
             }
             *self.rows.chunk_mut(chunk).classes_mut(pattern) = classes;
         }
-        (oldest, newest)
+        times
     }
 
     /// Rows that a pattern does not see, or not yet.
@@ -293,10 +297,11 @@ impl Engine {
 /// Of a run so many rows are looked at one by one first: a block is too much for a short one.
 const FIRST_ROWS: usize = 16;
 
-/// How many rows after the first have its key and a time later than the row before.
-fn count_run(keys: &[u32], times: &[i64]) -> usize {
+/// How many rows after the first have its key and a time later than the row before; without times all have.
+fn count_run(keys: &[u32], times: Option<&[i64]>) -> usize {
     let mut count = 0;
-    let goes_on = |count: usize| keys[count] == keys[count + 1] && times[count] < times[count + 1];
+    let is_later = |count: usize| times.is_none_or(|times| times[count] < times[count + 1]);
+    let goes_on = |count: usize| keys[count] == keys[count + 1] && is_later(count);
     while count + 1 < keys.len().min(FIRST_ROWS) && goes_on(count) {
         count += 1;
     }
@@ -305,7 +310,7 @@ fn count_run(keys: &[u32], times: &[i64]) -> usize {
     }
     count += vectorized(
         #[inline(always)]
-        || count_blocks(&keys[count..], &times[count..]),
+        || count_blocks(&keys[count..], times.map(|times| &times[count..])),
     );
     while count + 1 < keys.len() && goes_on(count) {
         count += 1;
@@ -316,25 +321,30 @@ fn count_run(keys: &[u32], times: &[i64]) -> usize {
 /// The same in whole blocks: most streams are in order, and often of one key.
 #[inline(always)]
 #[allow(clippy::inline_always)] // into the code for the machine's vectors
-fn count_blocks(keys: &[u32], times: &[i64]) -> usize {
+fn count_blocks(keys: &[u32], times: Option<&[i64]>) -> usize {
     let mut count = 0;
-    while let (Some(keys), Some(times)) = (
-        keys.get(count..=count + WORD_ROWS),
-        times.get(count..=count + WORD_ROWS),
-    ) {
-        let (mut others, mut descents) = (0, 0);
-        for (key, next) in keys[..WORD_ROWS].iter().zip(&keys[1..]) {
+    while let Some(block) = keys.get(count..=count + WORD_ROWS) {
+        let mut others = 0;
+        for (key, next) in block[..WORD_ROWS].iter().zip(&block[1..]) {
             others |= key ^ next;
         }
-        for (ts, next) in times[..WORD_ROWS].iter().zip(&times[1..]) {
-            descents |= i64::from(ts >= next);
-        }
-        if others != 0 || descents != 0 {
+        if others != 0 || times.is_some_and(|times| !ascend(&times[count..=count + WORD_ROWS])) {
             break;
         }
         count += WORD_ROWS;
     }
     count
+}
+
+/// Whether each time is later than the one before.
+#[inline(always)]
+#[allow(clippy::inline_always)] // into the code for the machine's vectors
+fn ascend(times: &[i64]) -> bool {
+    let mut descents = 0;
+    for (ts, next) in times.iter().zip(times.get(1..).unwrap_or_default()) {
+        descents |= i64::from(ts >= next);
+    }
+    descents == 0
 }
 
 /// How many rows are to be taken.
@@ -345,15 +355,42 @@ fn count_taken(keys: &[u32]) -> u64 {
     )
 }
 
-fn span(times: &[i64]) -> (i64, i64) {
-    vectorized(
-        #[inline(always)]
-        || {
-            times.iter().fold((i64::MAX, i64::MIN), |(least, most), ts| {
-                (least.min(*ts), most.max(*ts))
-            })
-        },
-    )
+/// What is known of the times of rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimesOfRows {
+    pub(crate) oldest: i64,
+    pub(crate) newest: i64,
+    /// Each is later than the one before.
+    pub(crate) ascend: bool,
+}
+
+impl TimesOfRows {
+    fn of(times: &[i64]) -> Self {
+        let are_ascending = vectorized(
+            #[inline(always)]
+            || ascend(times),
+        );
+        if let (true, Some(first), Some(last)) = (are_ascending, times.first(), times.last()) {
+            return Self {
+                oldest: *first,
+                newest: *last,
+                ascend: true,
+            };
+        }
+        let (oldest, newest) = vectorized(
+            #[inline(always)]
+            || {
+                times.iter().fold((i64::MAX, i64::MIN), |(least, most), ts| {
+                    (least.min(*ts), most.max(*ts))
+                })
+            },
+        );
+        Self {
+            oldest,
+            newest,
+            ascend: false,
+        }
+    }
 }
 
 /// Whether the key field of a pattern is the event's key; an integer is compared as its digits.

@@ -92,7 +92,9 @@ impl Engine {
             program.sweep(marks, found.map(|found| found.configuration));
         }
         self.telling.forget_outcomes();
-        self.scratch.words.forget();
+        if let Some(scratch) = &mut self.scratch {
+            scratch.words.forget();
+        }
         let left: usize = self.programs.iter().map(|program| program.sets.len()).sum();
         self.sets_after_sweep = left.max(4096);
         self.set_bytes_after_sweep = self.programs.iter().map(|program| program.sets.bytes()).sum();

@@ -1,7 +1,7 @@
 //! Predicates over columns against the expression language's own comparison, row by row.
 
 use afa_engine::arrow_text::Texts;
-use afa_engine::kernel::{compare_floats, compare_ints, compare_ints_as_floats, find_texts, words};
+use afa_engine::kernel::{FloatTest, compare_floats, compare_ints, compare_ints_as_floats, find_texts, words};
 use afa_engine::value::{Comparison, Value};
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, StringArray};
@@ -74,12 +74,22 @@ fn floats() {
             let usable = samples.iter().cycle().filter(|number| !finite || number.is_finite());
             let column: Vec<f64> = usable.take(length).copied().collect();
             let values = masked(column.iter().map(|number| Value::float(*number)), nulls.as_ref());
-            for comparison in ALL {
-                let (mut bits, mut unknown) = (vec![u64::MAX; words(length)], 0);
-                compare_floats(&column, nulls.as_ref(), comparison, -0.25, &mut bits, &mut unknown);
-                check(&values, &Value::Float(-0.25), comparison, &bits, unknown);
-                compare_floats(&column, nulls.as_ref(), comparison, 0.0, &mut bits, &mut 0);
-                check(&values, &Value::Float(0.0), comparison, &bits, unknown);
+            let width = words(length);
+            let tests: Vec<FloatTest> = [-0.25, 0.0]
+                .into_iter()
+                .flat_map(|constant| ALL.map(|comparison| (comparison, constant)))
+                .enumerate()
+                .map(|(place, (comparison, constant))| FloatTest {
+                    comparison,
+                    constant,
+                    begin: place * width,
+                })
+                .collect();
+            let mut bits = vec![u64::MAX; tests.len() * width];
+            let unknown = compare_floats(&column, nulls.as_ref(), &tests, &mut bits);
+            for test in tests {
+                let bits = &bits[test.begin..test.begin + width];
+                check(&values, &Value::Float(test.constant), test.comparison, bits, unknown);
             }
         }
     }
@@ -176,9 +186,17 @@ fn speed() {
             start.elapsed().as_nanos() as f64 / 20_000.0 / f64::from(rows)
         );
     };
-    for comparison in ALL {
-        time(&format!("floats {comparison:?}"), &mut |bits, unknown| {
-            compare_floats(std::hint::black_box(&floats), None, comparison, -0.25, bits, unknown);
+    for count in 1..=ALL.len() {
+        let tests: Vec<FloatTest> = ALL[..count]
+            .iter()
+            .map(|comparison| FloatTest {
+                comparison: *comparison,
+                constant: -0.25,
+                begin: 0,
+            })
+            .collect();
+        time(&format!("floats, {count} at once"), &mut |bits, unknown| {
+            *unknown += compare_floats(std::hint::black_box(&floats), None, &tests, bits);
         });
     }
     for comparison in [Comparison::Less, Comparison::Equal] {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use afa_engine::arc_book::{BodyFacts, read_arc_record};
+use afa_engine::arc_book::{BodyFacts, BodyText, read_arc_record};
 use afa_engine::engine::Engine;
 use afa_engine::epochs::Life;
 use afa_engine::expression::{FieldPath, Node};
@@ -20,6 +20,8 @@ pub(crate) struct NewArc {
     is_final: bool,
     /// Its lifetime names the least 64-bit number, which is not the same as unbounded to the rules of changes.
     asked: bool,
+    /// The text of its fence; none if more than that has to be compared.
+    fence: Option<Box<str>>,
 }
 
 /// An engine with the arcs of its patterns.
@@ -34,10 +36,31 @@ pub(crate) fn build_engine(patterns: &[Vec<u8>], mapping: &[u8], limits: Limits)
     let mut engine = Engine::new(programs, shared, Mapping::read(mapping)?, limits);
     for (pattern, arcs) in arcs.into_iter().enumerate() {
         for arc in arcs {
+            learn_text(&mut engine, pattern, &arc);
             engine.set_arc(pattern, &arc.id, arc.life, arc.asked);
         }
     }
     Ok(engine)
+}
+
+/// The text of an arc was checked with its pattern: a record that has the same need not be.
+fn learn_text(engine: &mut Engine, pattern: usize, arc: &NewArc) {
+    let Some(fence) = arc.fence.as_ref().filter(|_| !arc.asked) else {
+        return;
+    };
+    let program = &engine.programs[pattern];
+    if program.is_query() {
+        // Its arcs come from its own text.
+        return;
+    }
+    let body = program.body(arc.life.body);
+    let text = BodyText {
+        source: program.state_name(body.source).as_bytes(),
+        target: program.state_name(body.target).as_bytes(),
+        fence: Some(fence.as_bytes()),
+        transfer: None,
+    };
+    engine.books[pattern].learn(text, arc.life.body, BodyFacts::default());
 }
 
 /// `[name, window, registers, start, finals, key field, speculation, hold, gap free, output, query, [arc...]]`.
@@ -171,9 +194,9 @@ fn read_texts(reader: &mut Reader<'_>) -> Result<Vec<Arc<str>>, Malformed> {
     (0..reader.any_array()?).map(|_| reader.text().map(Arc::from)).collect()
 }
 
-/// `[id, from, to, fence, [[register, transfer]...], epsilon, final, binds, le, re]`.
+/// `[id, from, to, fence, [[register, transfer]...], epsilon, final, binds, le, re, text of the fence]`.
 fn read_arc(reader: &mut Reader<'_>, program: &mut Program, shared: &mut Shared) -> Result<NewArc, Malformed> {
-    reader.array(10)?;
+    reader.array(11)?;
     let id = reader.text()?.into();
     let (source, target) = (program.state(reader.text()?), program.state(reader.text()?));
     let names: Vec<Arc<str>> = program.registers.iter().map(|register| register.name.clone()).collect();
@@ -196,6 +219,8 @@ fn read_arc(reader: &mut Reader<'_>, program: &mut Program, shared: &mut Shared)
     };
     let le = if reader.nil() { None } else { Some(reader.int()?) };
     let re = if reader.nil() { None } else { Some(reader.int()?) };
+    let text = reader.text()?;
+    let fence_text = transfer.is_empty().then(|| text.into());
     let body = Body {
         source,
         target,
@@ -214,6 +239,7 @@ fn read_arc(reader: &mut Reader<'_>, program: &mut Program, shared: &mut Shared)
         },
         is_final,
         asked: is_final || epsilon || le == Some(i64::MIN) || re == Some(i64::MIN),
+        fence: fence_text,
     })
 }
 

@@ -99,6 +99,8 @@ impl<'a> Stretch<'a> {
     }
 
     fn texts<T: OffsetSizeTrait>(self, texts: impl Fn(GenericStringArray<T>) -> Texts) -> Option<Texts> {
+        let nulls = self.nulls()?;
+        let few_rows = nulls.as_ref().and_then(Few::rows_of);
         let offsets: ScalarBuffer<T> = self.items(self.length + 1)?;
         let end = number_at::<T>(self.array.buffer(1), self.array.offset() + self.array.len())?;
         let end = end.to_usize().filter(|end| *end <= MAX_LENGTH)?;
@@ -107,8 +109,9 @@ impl<'a> Stretch<'a> {
             Some(bytes) => unsafe { Buffer::from_custom_allocation(bytes, end, self.owner.clone()) },
             None => Buffer::default(),
         };
-        let nulls = self.nulls()?;
-        if let Some(few) = nulls.as_ref().and_then(|nulls| Few::of(nulls, &offsets, &bytes)) {
+        if let (Some(nulls), Some(rows)) = (&nulls, few_rows)
+            && let Some(few) = Few::of(nulls, rows, &offsets, &bytes)
+        {
             return Some(Texts::Few(few));
         }
         // SAFETY: checked right before.
