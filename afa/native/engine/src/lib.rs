@@ -33,6 +33,7 @@ pub mod event;
 mod event_order;
 pub mod expression;
 mod field_values;
+mod folded;
 pub mod forgetting;
 pub mod found;
 pub mod function;
