@@ -114,7 +114,8 @@ impl Engine {
         let Some(key) = &mut self.keys[number] else {
             return;
         };
-        self.numbers.lay_down(&key.name);
+        #[allow(clippy::cast_possible_truncation)] // numbers of keys fit: limited by max_keys
+        self.numbers.lay_down(number as u32);
         key.rest();
         if !key.is_listed_as_resting {
             key.is_listed_as_resting = true;
