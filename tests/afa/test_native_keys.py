@@ -1,94 +1,48 @@
-"""Many keys whose events are interleaved: each is taken the shortest way, and rests when nothing of it is left."""
+"""Keys whose events come one at a time: what the native engine keeps of them folded is what the reference knows."""
 
 from __future__ import annotations
 
-import json
-import random
-from typing import Any
+from typing import Any, Final
 
-import pyarrow as pa
 import pytest
-from support.automata import EACH, arc, automaton, event, punctuation
+from support.lawful import assert_lawful
+from support.long_tapes import encoded
 
-from afa import Engine, SnapshotError
 from afa.document import build_pattern
 
-# Falls, then rises: lists of some words, which end, begin and go in all orders.
-FALL = build_pattern(
-    automaton(
-        arc("first", "a", "b", "e.x < 3", set={"n": "1"}),
-        arc("down", "b", "b", "e.x < 5", set={"n": "r.n + 1"}),
-        arc("turn", "b", "c", "e.x >= 5 and r.n < 5"),
-        arc("up", "c", "z", "e.x >= 4", set={"n": "r.n - 1"}),
-        registers={"n": 0},
-        within=60,
-    )
-)
+PATTERN: Final[dict[str, Any]] = {"pattern": "p", "start": "a", "final": ["c"], "within": 6}
+ARCS: Final = [
+    {"id": "begins", "from": "a", "to": "b", "when": "e.x == 1"},
+    {"id": "stays", "from": "b", "to": "b"},
+    {"id": "ends", "from": "b", "to": "c", "when": "e.x > 1"},
+]
 
 
-def stream(seed: int, length: int, keys: int, late: float) -> list[dict[str, Any]]:
-    """Events of keys drawn at random; some are late, some come twice, some are taken back."""
-    chance = random.Random(seed)
-    records = []
-    for number in range(length):
-        ts = number - chance.randrange(1, 12) if chance.random() < late else number
-        key = f"key {chance.randrange(keys):0{chance.choice([1, 12])}}" if keys > 1 else "k"
-        record = event(f"e{number % 50}" if late else f"e{number}", ts, chance.randrange(8)) | {"key": key}
-        records.append(record)
-        if late and chance.random() < 0.02:
-            records.append({"op": "retract", "id": record["id"], "key": key, "ts": ts, "rev": 1})
-        if number % 16 == 15:
-            records.append(punctuation(number - 10))
-    return records
+def event(ts: int, x: int, key: str = "k") -> dict[str, Any]:
+    return {"key": key, "ts": ts, "id": f"{key}{ts}", "data": {"x": x}}
 
 
-def as_batch(records: list[dict[str, Any]]) -> pa.RecordBatch:
-    def column(name: str) -> list[Any]:
-        return [record.get(name) for record in records]
-
-    return pa.RecordBatch.from_pydict(
-        {
-            "key": pa.array(column("key")).dictionary_encode(),
-            "ts": pa.array(column("ts"), pa.int64()),
-            "op": pa.array(column("op"), pa.string()),
-            "id": pa.array(column("id"), pa.string()),
-            "rev": pa.array(column("rev"), pa.int64()),
-            "x": pa.array([record.get("data", {}).get("x") for record in records], pa.int64()),
-        }
-    )
+@pytest.mark.parametrize("count", [1, 2, 3, 15, 16, 17, 18])
+@pytest.mark.parametrize("punctuation", [None, 0, 1, 2])
+def test_what_has_expired_for_an_event_is_there_for_a_late_one(count: int, punctuation: int | None) -> None:
+    """The event had no room in its page, and what it had let go was missing before it, too."""
+    tape = [event(2 * place, place % 2, key) for place in range(count) for key in "kl"]
+    last = 2 * count - 2
+    if punctuation is not None:
+        tape.append({"op": "punctuation", "ts": last + punctuation})
+    tape += [event(last + 9, 0), event(last + 9, 0, "l"), event(last + 3, 2), event(last + 2, 2, "l")]
+    tape += [event(last + 10, 1), event(last + 10, 1, "l"), event(last + 11, 2), event(last + 11, 2, "l")]
+    pattern = build_pattern(PATTERN | {"arcs": ARCS})
+    assert_lawful([pattern], encoded(tape), every=1)
 
 
-@pytest.mark.parametrize("keys", [2, 12, 150])
-@pytest.mark.parametrize("late", [0.0, 0.1])
-def test_interleaved_keys_equal_the_reference(keys: int, late: float) -> None:
-    for seed in range(4):
-        records = stream(seed, 600, keys, late)
-        native, reference, raw = Engine([FALL]), Engine([FALL], "reference"), Engine([FALL])
-        for begin in range(0, len(records), 97):
-            part = records[begin : begin + 97]
-            lines = [json.dumps(record).encode() for record in part]
-            told, expected = native.feed(as_batch(part)), reference.feed(lines)
-            assert told.to_records() == expected.to_records()
-            assert raw.feed(lines).to_records() == expected.to_records()
-            assert [index for index, _ in told.late] == [index for index, _ in expected.late]
-        keys_left = native.keys()
-        assert keys_left == raw.keys()
-        for key in keys_left:
-            assert native.snapshot(key) == raw.snapshot(key)
-
-
-def test_a_key_that_rests_is_unknown() -> None:
-    engine = Engine([build_pattern(EACH)], limits={"max_keys": 10})
-    for round_ in range(100):
-        ts = 1000 * round_
-        records = [event(f"e{key}", ts, 1) | {"key": f"{(round_ + key) % 25}"} for key in range(10)]
-        told = engine.feed(as_batch([*records, punctuation(ts + 500), punctuation(ts + 501)]))
-        assert told.bad == []
-        with pytest.raises(SnapshotError):
-            engine.snapshot(f"{round_ % 25}")
-        assert engine.keys() == []
-    assert engine.stats()["refused_keys"] == 0
-    records = [event(f"e{key}", 10**6, 1) | {"key": f"{key}"} for key in range(12)]
-    told = engine.feed(as_batch([*records, punctuation(10**6 - 1)]))
-    assert [index for index, _ in told.bad] == [10, 11]
-    assert len(engine.keys()) == 10
+@pytest.mark.parametrize("within", [3, 1000, "4 events"])
+def test_keys_that_come_and_go(within: int | str) -> None:
+    """Some are let go, and their numbers are given to others."""
+    tape: list[dict[str, Any]] = []
+    for ts in range(0, 400, 2):
+        tape += [event(ts, ts // 2 % 3, f"k{ts // 40}"), event(ts + 1, ts // 6 % 3, f"l{ts % 7}")]
+        if ts % 20 == 0:
+            tape.append({"op": "punctuation", "ts": ts - 5})
+    pattern = build_pattern(PATTERN | {"arcs": ARCS[:1] + ARCS[2:], "within": within})
+    assert_lawful([pattern], encoded(tape), every=1)

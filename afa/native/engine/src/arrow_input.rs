@@ -1,5 +1,6 @@
 //! Record batches: their rows are taken where they lie.
 
+use crate::arrow_keys::DictionaryKeys;
 use crate::arrow_rows::{ArrowRows, Special};
 use crate::chunk::{CHUNK_ROWS, Chunk};
 use crate::domain::Origin;
@@ -21,7 +22,7 @@ impl Engine {
         origin: Origin,
     ) {
         (feeding.fed.asks, feeding.fed.condition) = (None, None);
-        let mut begin = from;
+        let (mut begin, mut known) = (from, DictionaryKeys::default());
         while begin < rows.len() {
             let length = (rows.len() - begin).min(CHUNK_ROWS);
             let slice = rows.slice(begin, length);
@@ -29,7 +30,7 @@ impl Engine {
             let chunk = self.add_chunk(Chunk::arrow(slice.clone(), first_number + begin as u64));
             // A punctuation among the rows must not clean up the chunk before the rows after it are taken.
             self.busy = Some(chunk);
-            let asks = self.feed_slice(feeding, &slice, chunk, begin, origin);
+            let asks = self.feed_slice(feeding, &slice, chunk, begin, origin, &mut known);
             self.busy = None;
             if let Some(asks) = asks {
                 feeding.fed.asks = Some(index_of(asks));
@@ -47,13 +48,14 @@ impl Engine {
         chunk: usize,
         base: usize,
         origin: Origin,
+        known: &mut DictionaryKeys,
     ) -> Option<usize> {
         feeding.segment.clear();
         (feeding.segment.chunk, feeding.segment.origin) = (chunk, origin);
-        let (mut at, mut last_key) = (0, None);
+        let mut at = 0;
         for special in rows.special_rows() {
             let (other, operation) = (special.row, special.operation);
-            self.add_stretch(feeding, rows, at, other, base, &mut last_key);
+            self.add_stretch(feeding, rows, at, other, base, known);
             at = other + 1;
             let index = index_of(base + other);
             if let ("arc" | "arc-retract", Some(json)) = (operation, special.arc) {
@@ -62,8 +64,6 @@ impl Engine {
                 }
                 continue;
             }
-            // It may let keys go.
-            last_key = None;
             self.before_other(feeding, matches!(operation, "punctuation" | "arc-punctuation"));
             if feeding.net == Net::Record {
                 self.findings.record = index;
@@ -72,7 +72,7 @@ impl Engine {
                 return Some(base + other);
             }
         }
-        self.add_stretch(feeding, rows, at, rows.len(), base, &mut last_key);
+        self.add_stretch(feeding, rows, at, rows.len(), base, known);
         self.take_segment(&mut feeding.segment, feeding.net, &mut feeding.fed);
         None
     }
@@ -86,7 +86,7 @@ impl Engine {
         from: usize,
         to: usize,
         base: usize,
-        last_key: &mut Option<(i32, u32)>,
+        known: &mut DictionaryKeys,
     ) {
         if from == to {
             return;
@@ -97,7 +97,7 @@ impl Engine {
         }
         let begin = from - segment.first;
         segment.keys.resize(begin, NO_KEY);
-        self.find_keys(feeding, rows, from, to, base, last_key);
+        self.find_keys(feeding, rows, from, to, base, known);
         let segment = &mut feeding.segment;
         let times = self.classify(segment.chunk, from, &segment.keys[begin..]);
         // What lies between two stretches has no time that counts.

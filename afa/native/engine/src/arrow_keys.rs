@@ -1,54 +1,97 @@
 //! The keys of the rows of a record batch.
 
-use arrow_array::Array;
+use arrow_array::{Array, StringArray};
 
 use crate::arrow_rows::ArrowRows;
 use crate::arrow_text::Texts;
 use crate::engine::Engine;
 use crate::input::{Feeding, index_of};
 use crate::kernel::{WORD_ROWS, vectorized};
-use crate::key_table::TOGETHER;
+use crate::key_table::{KeyTable, Standing, TOGETHER};
 use crate::segment::NO_KEY;
 
-impl Engine {
-    /// The keys of rows that all have one, by the numbers of a dictionary.
-    fn find_dictionary_keys(
-        &mut self,
-        feeding: &mut Feeding,
-        values: &Texts,
-        indices: &[i32],
-        first: usize,
-        last_key: &mut Option<(i32, u32)>,
-    ) {
-        // Most dictionaries are of this kind; the others are asked what they are for each text.
-        let short = match values {
+/// The keys of a dictionary's texts, as far as they are known, with what their numbers stood for then.
+#[derive(Debug, Default)]
+pub(crate) struct DictionaryKeys {
+    found: Vec<(u32, Standing)>,
+}
+
+/// A text that is not known, or not looked up.
+const NOT_FOUND: (u32, Standing) = (NO_KEY, Standing::NONE);
+
+impl DictionaryKeys {
+    /// Looks up all texts of a dictionary, unless they are known or far more than the rows that they are for.
+    fn look_up(&mut self, numbers: &KeyTable, values: &DictionaryTexts<'_>, rows: usize) {
+        if !self.found.is_empty() || values.len() > rows {
+            return;
+        }
+        self.found.resize(values.len(), NOT_FOUND);
+        for (block, found) in self.found.chunks_mut(TOGETHER).enumerate() {
+            let last = values.len() - 1;
+            let texts = std::array::from_fn(|place| values.get((block * TOGETHER + place).min(last)));
+            for (known, found) in numbers.find_together(&texts).into_iter().zip(found) {
+                *found = known.unwrap_or(NOT_FOUND);
+            }
+        }
+    }
+}
+
+/// The texts of a dictionary.
+struct DictionaryTexts<'a> {
+    all: &'a Texts,
+    /// Most dictionaries are of this kind; the others are asked what they are for each text.
+    short: Option<&'a StringArray>,
+}
+
+impl<'a> DictionaryTexts<'a> {
+    fn of(all: &'a Texts) -> Self {
+        let short = match all {
             Texts::Short(array) if array.null_count() == 0 => Some(array),
             _ => None,
         };
-        let text_of = |index: i32| match (usize::try_from(index), short) {
-            (Ok(index), Some(array)) => array.value(index),
-            (Ok(index), None) => values.get(index).unwrap_or_default(),
-            (Err(_), _) => "",
-        };
+        Self { all, short }
+    }
+
+    fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    #[inline]
+    fn get(&self, index: usize) -> &'a str {
+        match self.short {
+            Some(array) => array.value(index),
+            None => self.all.get(index).unwrap_or_default(),
+        }
+    }
+}
+
+impl Engine {
+    /// The keys of rows that all have one, by the numbers of a dictionary; `rows` is how many there are in all.
+    fn find_dictionary_keys(
+        &mut self,
+        feeding: &mut Feeding,
+        (values, indices): (&Texts, &[i32]),
+        first: usize,
+        rows: usize,
+        known: &mut DictionaryKeys,
+    ) {
+        let values = DictionaryTexts::of(values);
+        known.look_up(&self.numbers, &values, rows);
         feeding.segment.keys.reserve(indices.len());
         let mut at = 0;
         while at < indices.len() {
-            let block = indices[at..].first_chunk().filter(|block| are_apart(block));
-            if let Some(block) = block {
-                let texts = block.map(text_of);
-                let numbers = self.numbers.find_together(&texts);
-                for (place, (number, text)) in numbers.into_iter().zip(texts).enumerate() {
-                    let key = number.or_else(|| self.number_of(feeding, text));
-                    self.add_rows(feeding, key, first + at + place, 1);
-                }
-                at += block.len();
-                continue;
-            }
+            let index = usize::try_from(indices[at]).unwrap_or(usize::MAX);
             let same = count_same(&indices[at..]);
-            let known = last_key.filter(|(index, _)| *index == indices[at]).map(|(_, key)| key);
-            let key = known.or_else(|| self.number_of(feeding, text_of(indices[at])));
-            self.add_rows(feeding, key, first + at, same);
-            *last_key = key.map(|key| (indices[at], key));
+            let (number, standing) = known.found.get(index).copied().unwrap_or(NOT_FOUND);
+            if self.numbers.is_still(number, standing) {
+                self.add_rows(feeding, Some(number), first + at, same);
+            } else {
+                let key = self.number_of(feeding, values.get(index));
+                self.add_rows(feeding, key, first + at, same);
+                if let (Some(found), Some(key)) = (known.found.get_mut(index), key) {
+                    *found = (key, self.numbers.standing(key));
+                }
+            }
             at += same;
         }
     }
@@ -82,10 +125,10 @@ impl Engine {
         from: usize,
         to: usize,
         base: usize,
-        last_key: &mut Option<(i32, u32)>,
+        known: &mut DictionaryKeys,
     ) {
-        if let Some((values, indices)) = rows.whole_stretch(from, to) {
-            self.find_dictionary_keys(feeding, values, indices, base + from, last_key);
+        if let Some(stretch) = rows.whole_stretch(from, to) {
+            self.find_dictionary_keys(feeding, stretch, base + from, rows.batch_len(), known);
             return;
         }
         let mut keys = std::mem::take(&mut feeding.segment.keys);
@@ -113,11 +156,6 @@ impl Engine {
         }
         feeding.segment.keys = keys;
     }
-}
-
-/// Whether none is the same as its neighbour.
-fn are_apart(indices: &[i32; TOGETHER]) -> bool {
-    indices.iter().zip(&indices[1..]).all(|(one, next)| one != next)
 }
 
 /// How many of the first numbers are the same.

@@ -154,6 +154,12 @@ impl ArrowRows {
         self.length
     }
 
+    /// The number of rows of the whole batch.
+    #[must_use]
+    pub fn batch_len(&self) -> usize {
+        self.batch.times.0.len()
+    }
+
     /// How many data columns there are.
     #[must_use]
     pub fn fields(&self) -> usize {

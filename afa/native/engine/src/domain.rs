@@ -217,6 +217,7 @@ impl Engine {
 
     /// Cleanse and AFA+O: lets patterns see what the punctuation releases.
     fn release_all(&mut self, domain: usize) {
+        self.unfold_all();
         for number in 0..self.keys.len() {
             let waits = |key: &Key| key.domain() == domain && !key.spine.is_empty();
             if !self.keys[number].as_ref().is_some_and(|key| waits(key)) {

@@ -10,6 +10,7 @@ use crate::asked::Asked;
 use crate::change_table::ChangeTable;
 use crate::domain::Domain;
 use crate::event::{Id, IdRef};
+use crate::folded::Folded;
 use crate::found::Findings;
 use crate::key::{Key, Tomb};
 use crate::key_table::{KeyTable, Known};
@@ -93,6 +94,8 @@ pub struct Engine {
     pub(crate) linear: Vec<usize>,
     pub(crate) numbers: KeyTable,
     pub(crate) keys: Vec<Option<Box<Key>>>,
+    /// The state of those that are folded.
+    pub(crate) folded: Vec<Folded>,
     pub(crate) free_keys: Vec<usize>,
     /// Keys that were idle when they were cleaned, the longest idle first.
     pub(crate) resting: VecDeque<usize>,
@@ -144,6 +147,7 @@ impl Engine {
             linear: Vec::new(),
             numbers: KeyTable::default(),
             keys: Vec::new(),
+            folded: Vec::new(),
             free_keys: Vec::new(),
             resting: VecDeque::new(),
             domains: vec![Domain::new(0, programs.len())],
@@ -237,6 +241,7 @@ impl Engine {
             number
         } else {
             self.keys.push(key);
+            self.folded.push(Folded::NOT);
             self.keys.len() - 1
         };
         self.queue_key(number);
@@ -263,6 +268,7 @@ impl Engine {
 
     /// Takes a key out to work on it.
     pub(crate) fn take_key(&mut self, number: usize) -> Box<Key> {
+        self.unfold_key(number);
         self.keys[number].take().expect("a key in use")
     }
 

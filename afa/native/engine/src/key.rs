@@ -165,12 +165,6 @@ impl Key {
         self.rare.as_ref().is_some_and(|rare| !rare.tombs.is_empty())
     }
 
-    /// Reads a little of every part that an event needs.
-    #[inline]
-    pub(crate) fn touch(&self) -> usize {
-        usize::from(self.lanes.spilled()) ^ self.spine.pages.touch() ^ self.domain()
-    }
-
     /// Whether nothing of it need be kept.
     #[must_use]
     pub fn is_idle(&self) -> bool {

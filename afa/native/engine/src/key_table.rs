@@ -1,4 +1,5 @@
-//! Names of keys and their numbers. A name lies beside its number, so that most look-ups are one access to memory.
+//! Names of keys and their numbers. What a look-up touches is small, because keys are many and their names come in any
+//! order: a table of hashes and numbers, then the name itself, which is short.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -9,18 +10,41 @@ use smallvec::SmallVec;
 /// So many names are looked up at once.
 pub(crate) const TOGETHER: usize = 16;
 
-/// A name, its number, and whether its key is idle.
-#[derive(Debug)]
-struct Named {
-    name: SmallVec<[u8; 16]>,
+/// The number of a name, and a part of its hash.
+#[derive(Clone, Copy, Debug)]
+struct Numbered {
+    mark: u32,
     number: u32,
-    is_idle: bool,
+}
+
+/// What a number stands for: whether its key is idle, and how often the number was given to another name. One that is
+/// the same as before stands for the same key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Standing(u32);
+
+impl Standing {
+    const IDLE: u32 = 1;
+    const NEXT: u32 = 2;
+    /// What no number stands for while its key is not idle.
+    pub(crate) const NONE: Self = Self(Self::IDLE);
+
+    fn is_idle(self) -> bool {
+        self.0 & Self::IDLE != 0
+    }
+
+    fn awake(self) -> Self {
+        Self(self.0 & !Self::IDLE)
+    }
 }
 
 /// All names. A key that is *idle* counts as unknown: it is only kept because it may be met again soon.
 #[derive(Debug, Default)]
 pub(crate) struct KeyTable {
-    table: HashTable<Named>,
+    table: HashTable<Numbered>,
+    /// By number; empty where there is none.
+    names: Vec<SmallVec<[u8; 16]>>,
+    /// By number.
+    standings: Vec<Standing>,
     hashing: FixedState,
     idle: usize,
 }
@@ -46,63 +70,98 @@ impl KeyTable {
     /// The number of a name, unless its key is idle.
     #[inline]
     pub(crate) fn find(&self, name: &str) -> Option<u32> {
-        let found = self.table.find(self.hash(name), |named| named.is(name));
-        found.filter(|named| !named.is_idle).map(|named| named.number)
+        self.find_any(name)
+            .filter(|number| !self.standings[*number as usize].is_idle())
     }
 
-    /// The same for several names at once: first where each must be, if it is there, then what is there, so that they
-    /// wait for memory together. One that is in the way of another may make that unknown.
-    pub(crate) fn find_together(&self, names: &[&str; TOGETHER]) -> [Option<u32>; TOGETHER] {
-        let likely = names.map(|name| self.table.find(self.hash(name), |_| true));
+    #[inline]
+    fn find_any(&self, name: &str) -> Option<u32> {
+        let hash = self.hash(name);
+        let is_it = |found: &Numbered| found.mark == mark(hash) && self.is(found.number, name);
+        self.table.find(hash, is_it).map(|found| found.number)
+    }
+
+    /// The same for several names at once, with what each stands for while it is not idle: first all hashes, then what is
+    /// likely each, then whether it is, so that they wait for memory together. One that is in the way of another may
+    /// make that unknown.
+    pub(crate) fn find_together(&self, names: &[&str; TOGETHER]) -> [Option<(u32, Standing)>; TOGETHER] {
+        let hashes = names.map(|name| self.hash(name));
+        let likely = hashes.map(|hash| self.table.find(hash, |found| found.mark == mark(hash)));
         std::array::from_fn(|place| {
-            let found = likely[place].filter(|named| named.is(names[place]) && !named.is_idle);
-            found.map(|named| named.number)
+            let number = likely[place]?.number;
+            let standing = self.standings[number as usize].awake();
+            self.is(number, names[place]).then_some((number, standing))
         })
+    }
+
+    /// Whether a number stands for what it did, and its key is not idle.
+    #[inline]
+    pub(crate) fn is_still(&self, number: u32, standing: Standing) -> bool {
+        self.standings.get(number as usize) == Some(&standing)
+    }
+
+    /// What a number stands for while its key is not idle.
+    pub(crate) fn standing(&self, number: u32) -> Standing {
+        self.standings[number as usize].awake()
     }
 
     /// What is known of a name; if its key is idle, that is over, unless as many keys are known as there may be.
     #[inline]
     pub(crate) fn wake(&mut self, name: &str, most: usize) -> Known {
         let is_full = self.len() >= most;
-        match self.table.find_mut(self.hash(name), |named| named.is(name)) {
-            Some(named) if named.is_idle && is_full => Known::Nothing,
-            Some(named) if named.is_idle => {
-                named.is_idle = false;
-                self.idle -= 1;
-                Known::Woken(named.number)
-            }
-            Some(named) => Known::Key(named.number),
-            None => Known::Nothing,
-        }
-    }
-
-    /// Adds a name that is not there.
-    pub(crate) fn insert(&mut self, name: &str, number: u32) {
-        let named = Named {
-            name: name.as_bytes().into(),
-            number,
-            is_idle: false,
+        let Some(number) = self.find_any(name) else {
+            return Known::Nothing;
         };
-        let hashing = &self.hashing;
-        let hash = |named: &Named| hash(hashing, &named.name);
-        self.table.insert_unique(hash(&named), named, hash);
+        let standing = &mut self.standings[number as usize];
+        if !standing.is_idle() {
+            return Known::Key(number);
+        }
+        if is_full {
+            return Known::Nothing;
+        }
+        *standing = standing.awake();
+        self.idle -= 1;
+        Known::Woken(number)
     }
 
-    /// The key of a name is idle from now on.
-    pub(crate) fn lay_down(&mut self, name: &str) {
-        let found = self.table.find_mut(self.hash(name), |named| named.is(name));
-        if let Some(named) = found.filter(|named| !named.is_idle) {
-            named.is_idle = true;
+    /// Adds a name that is not there, with a number that is free.
+    pub(crate) fn insert(&mut self, name: &str, number: u32) {
+        let place = number as usize;
+        if place >= self.names.len() {
+            self.names.resize_with(place + 1, SmallVec::new);
+            self.standings.resize(place + 1, Standing::default());
+        }
+        self.names[place] = name.as_bytes().into();
+        let hash_of = |found: &Numbered| hash(&self.hashing, &self.names[found.number as usize]);
+        let hash = self.hash(name);
+        let mark = mark(hash);
+        self.table.insert_unique(hash, Numbered { mark, number }, hash_of);
+    }
+
+    /// A key is idle from now on.
+    pub(crate) fn lay_down(&mut self, number: u32) {
+        let standing = &mut self.standings[number as usize];
+        if !standing.is_idle() {
+            standing.0 |= Standing::IDLE;
             self.idle += 1;
         }
     }
 
     /// Takes a name out; the answer is its number.
     pub(crate) fn remove(&mut self, name: &str) -> Option<u32> {
-        let entry = self.table.find_entry(self.hash(name), |named| named.is(name));
-        let (named, _) = entry.ok()?.remove();
-        self.idle -= usize::from(named.is_idle);
-        Some(named.number)
+        let number = self.find_any(name)?;
+        let entry = self.table.find_entry(self.hash(name), |found| found.number == number);
+        entry.ok()?.remove();
+        let standing = &mut self.standings[number as usize];
+        self.idle -= usize::from(standing.is_idle());
+        *standing = Standing(standing.awake().0.wrapping_add(Standing::NEXT));
+        self.names[number as usize] = SmallVec::new();
+        Some(number)
+    }
+
+    #[inline]
+    fn is(&self, number: u32, name: &str) -> bool {
+        are_equal(&self.names[number as usize], name.as_bytes())
     }
 
     #[inline]
@@ -111,11 +170,11 @@ impl KeyTable {
     }
 }
 
-impl Named {
-    #[inline]
-    fn is(&self, name: &str) -> bool {
-        are_equal(&self.name, name.as_bytes())
-    }
+/// The part of a hash that is kept beside a number: other bits than those that say where it lies.
+#[inline]
+#[allow(clippy::cast_possible_truncation)] // a part
+fn mark(hash: u64) -> u32 {
+    (hash >> 24) as u32
 }
 
 #[inline]
@@ -154,17 +213,34 @@ mod tests {
         let mut table = KeyTable::default();
         table.insert("one", 1);
         table.insert("a name that is longer than most names are", 2);
-        table.lay_down("one");
-        table.lay_down("one");
+        table.lay_down(1);
+        table.lay_down(1);
         assert_eq!((table.len(), table.idle, table.find("one")), (1, 1, None));
         assert_eq!(table.wake("one", 1), Known::Nothing, "there may be no more");
         assert_eq!(table.wake("one", 2), Known::Woken(1));
         assert_eq!(table.wake("one", 2), Known::Key(1));
         assert_eq!((table.len(), table.idle, table.find("one")), (2, 0, Some(1)));
-        table.lay_down("one");
+        table.lay_down(1);
         assert_eq!((table.remove("one"), table.remove("one")), (Some(1), None));
         assert_eq!((table.len(), table.idle, table.wake("one", 2)), (1, 0, Known::Nothing));
         assert_eq!(table.find("a name that is longer than most names are"), Some(2));
+    }
+
+    #[test]
+    fn a_number_stands_for_another_key_after_its_name_went() {
+        let mut table = KeyTable::default();
+        table.insert("one", 1);
+        let standing = table.standing(1);
+        assert!(table.is_still(1, standing) && !table.is_still(7, standing));
+        table.lay_down(1);
+        assert!(!table.is_still(1, standing), "idle");
+        assert_eq!(table.wake("one", 1), Known::Woken(1));
+        assert!(table.is_still(1, standing));
+        table.remove("one");
+        assert!(!table.is_still(1, standing));
+        table.insert("two", 1);
+        assert!(!table.is_still(1, standing) && table.is_still(1, table.standing(1)));
+        assert_eq!((table.find("one"), table.find("two")), (None, Some(1)));
     }
 
     #[test]
@@ -174,9 +250,10 @@ mod tests {
         for (name, number) in names.iter().zip(0..).skip(TOGETHER / 2) {
             table.insert(name, number);
         }
-        table.lay_down(&names[TOGETHER - 1]);
+        table.lay_down(15);
         let found = table.find_together(&std::array::from_fn(|place| &*names[place]));
-        assert!(found[..TOGETHER / 2].iter().all(Option::is_none) && found[TOGETHER - 1].is_none());
+        assert!(found[..TOGETHER / 2].iter().all(Option::is_none));
+        assert!(found[15].is_none_or(|(number, standing)| number == 15 && !table.is_still(15, standing)));
         let later: Vec<_> = names.as_chunks().0.iter().skip(1).collect();
         let count = later
             .iter()

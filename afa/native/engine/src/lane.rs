@@ -44,6 +44,11 @@ impl Lane {
         }
     }
 
+    /// A lane with this list, of which more is known.
+    pub(crate) fn known(tail: List, shape: u32, expires: i64) -> Self {
+        Self { tail, expires, shape }
+    }
+
     /// Becomes what another lane is, in its own memory.
     pub fn copy(&mut self, other: &Self) {
         self.tail.clear();
@@ -77,52 +82,10 @@ impl Lane {
         self.shape = shape;
     }
 
-    /// The same for a list that is to be kept as it was: `before` becomes that, and its memory is used again.
-    #[inline]
-    pub(crate) fn follow_from(
-        &mut self,
-        before: &mut Self,
-        found: Move,
-        shape: u32,
-        codes: &[Code; MOST_WORDS],
-        row: u32,
-        closes: i64,
-    ) {
-        let (count, mut kept, old) = (found.count(), found.kept, self.tail.as_slice());
-        let mut words = [0; MOST_WORDS];
-        for place in 0..count {
-            words[place] = word(start_row(old[kept.trailing_zeros() as usize]), codes[place]);
-            kept &= kept - 1;
-        }
-        let length = count + usize::from(found.begins());
-        if found.begins() {
-            words[count] = word(row, codes[count]);
-        }
-        let next = few_words(&words, length).unwrap_or_else(|| {
-            let mut many = std::mem::take(&mut before.tail);
-            many.clear();
-            many.extend_from_slice(&words[..length]);
-            many
-        });
-        before.tail = std::mem::replace(&mut self.tail, next);
-        (before.expires, before.shape) = (self.expires, self.shape);
-        if found.is_fresh() {
-            self.expires = closes;
-        }
-        self.shape = shape;
-    }
-
     /// The same, to be changed: what is known of it has to be looked up anew.
     #[inline]
     pub fn edit(&mut self) -> &mut List {
         (self.expires, self.shape) = (i64::MIN, NO_SHAPE);
         &mut self.tail
     }
-}
-
-/// A list of so many words that lies where it belongs, if they are few enough.
-#[inline]
-fn few_words(words: &[Word; MOST_WORDS], length: usize) -> Option<List> {
-    let few = words.first_chunk()?;
-    (length <= SHORT_LIST).then(|| List::from_buf_and_len(*few, length))
 }

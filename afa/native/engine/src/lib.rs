@@ -39,6 +39,7 @@ pub mod expression;
 mod few_events;
 mod field_values;
 mod finding;
+mod folded;
 pub mod forgetting;
 pub mod found;
 pub mod function;

@@ -251,6 +251,7 @@ impl Engine {
     /// Does something to every key, and orders what is told.
     fn for_each_key(&mut self, mut act: impl FnMut(&mut Self, &mut Key)) {
         let first = self.table.rows.len();
+        self.unfold_all();
         for number in 0..self.keys.len() {
             let Some(mut key) = self.keys[number].take() else {
                 continue;
@@ -303,6 +304,7 @@ impl Engine {
 
     /// A linear pattern becomes one that keeps lists.
     fn keep_lists(&mut self, pattern: usize) {
+        self.unfold_all();
         for number in 0..self.keys.len() {
             let Some(mut key) = self.keys[number].take() else {
                 continue;

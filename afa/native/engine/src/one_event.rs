@@ -1,38 +1,54 @@
 //! One event of one key, after all that the key has: the shortest way to what `append` would do. Where keys are many and
 //! their events interleaved, every event takes it.
 
+use prefetch_index::prefetch_index;
+
+use crate::configuration::FINAL;
 use crate::engine::Engine;
+use crate::folded::Folded;
+use crate::found::Found;
 use crate::key::Key;
 use crate::lane::Lane;
 use crate::matcher::{LISTED_RUN, Matcher};
-use crate::page::PAGE_ENTRIES;
-use crate::program::Program;
+use crate::program::{Program, UNRELEASED};
 use crate::rows::{Rows, Stretch, parts, row_number};
 use crate::segment::Segment;
 use crate::shapes::{MOST_WORDS, Move};
 
-/// So many rows are looked ahead for their keys.
-const TOUCHED_ROWS: usize = 16;
+/// So many rows ahead keys are fetched from memory, and what their lists lead to.
+const KEYS_AHEAD: usize = 24;
+const MOVES_AHEAD: usize = 8;
 
-/// Rows of a segment of which most can be taken the shortest way.
+/// Rows of a segment of which most can be taken the shortest way: their keys are folded.
 pub(crate) struct PlainRows {
     /// The only pattern.
     pattern: usize,
     domain: usize,
     /// No row before this time is to be taken.
     bound: i64,
-    /// Rows before this place have their keys at hand.
-    touched: usize,
-    /// Chunks of entries that are gone, and how many.
-    released: Vec<(usize, usize)>,
+    /// Rows of entries that are gone.
+    released: Vec<u32>,
+    /// Keys and matches that are to be told.
+    found: Vec<(u32, Found)>,
 }
 
 /// What plain rows have come to together.
 struct Sums {
-    taken: usize,
     newest: i64,
     live: usize,
     peak: usize,
+}
+
+/// Why no further row was taken.
+enum Stop {
+    /// There is none, or it needs a closer look.
+    Other,
+    /// Its key is not folded.
+    Unfolded,
+    /// Partial matches of its key have expired, or the shape of its list was forgotten.
+    Stale,
+    /// The move of its class is not known.
+    Unknown,
 }
 
 impl Engine {
@@ -44,7 +60,6 @@ impl Engine {
         };
         let (program, origin) = (&self.programs[pattern], segment.origin);
         let topic = &self.domains[origin.domain].topics[origin.topic];
-        let most = program.sets.largest().saturating_mul(MOST_WORDS + 1);
         let is_plain = segment.records.is_empty()
             && segment.origins.is_empty()
             && topic.predicated.is_empty()
@@ -53,100 +68,206 @@ impl Engine {
             && !program.gap_free
             && !self.has_key_fields
             && !self.rows.has_other_seqs()
-            && most < self.limits.max_partial_matches_per_key;
+            && self.has_room_for_all(program);
         is_plain.then_some(PlainRows {
             pattern,
             domain: origin.domain,
             bound: topic.punctuation.unwrap_or(i64::MIN),
-            touched: 0,
             released: Vec::new(),
+            found: Vec::new(),
         })
+    }
+
+    /// Whether no list that has a shape comes near the limit.
+    fn has_room_for_all(&self, program: &Program) -> bool {
+        program.sets.largest().saturating_mul(MOST_WORDS + 1) < self.limits.max_partial_matches_per_key
     }
 
     /// Takes rows from a place on as long as they are plain. The answer is the place after them.
     pub(crate) fn take_plain(&mut self, plain: &mut PlainRows, segment: &Segment, place: usize) -> usize {
         let mut place = place;
+        let punctuation = self.domains[plain.domain].effective.unwrap_or(i64::MIN);
         loop {
-            place = self.step_plain(plain, segment, place);
-            if self.findings.list.is_empty() {
+            let stop = self.step_plain(plain, segment, &mut place, punctuation);
+            self.tell_plain(plain);
+            let Some(number) = segment.keys.get(place).map(|number| *number as usize) else {
+                return place;
+            };
+            let goes_on = match stop {
+                Stop::Other => false,
+                Stop::Unfolded => self.fold_key(number, punctuation),
+                Stop::Stale => self.refresh_plain(plain, segment, place, punctuation),
+                Stop::Unknown => self.learn_plain(plain, segment, place, self.folded[number].shape()),
+            };
+            if !goes_on {
                 return place;
             }
-            let number = segment.keys[place - 1] as usize;
-            let key = self.take_key(number);
-            self.tell(&key);
-            self.keys[number] = Some(key);
         }
     }
 
-    /// The same up to the first that leads to a match.
+    /// The same up to the first for which more is needed.
     #[inline(never)] // the loop needs the registers
-    fn step_plain(&mut self, plain: &mut PlainRows, segment: &Segment, from: usize) -> usize {
-        let punctuation = self.domains[plain.domain].effective.unwrap_or(i64::MIN);
+    fn step_plain(&mut self, plain: &mut PlainRows, segment: &Segment, next: &mut usize, punctuation: i64) -> Stop {
         let (live, peak) = (self.live_partial_matches, self.counters.peak_partial_matches);
         let mut sums = Sums::of(live, peak);
         let (numbers, end) = (&segment.keys[..], segment.keys.len());
         let (program, chunk) = (&self.programs[plain.pattern], self.rows.chunk(segment.chunk));
+        let (moves, first, span) = (program.shapes.moves(), program.shapes.first(), program.window.span());
         let times = &chunk.times()[segment.first..][..end];
         let classes = &chunk.classes(plain.pattern)[segment.first..][..end];
+        let from = *next;
         let mut place = from;
-        while place < end {
-            if place >= plain.touched {
-                plain.touched = place + TOUCHED_ROWS;
-                touch_keys(&self.keys, &numbers[place..end.min(plain.touched)]);
+        let stop = loop {
+            if place == end {
+                break Stop::Other;
             }
-            let (number, ts) = (numbers[place], times[place]);
+            if let Some(number) = numbers.get(place + KEYS_AHEAD) {
+                prefetch_index(&self.folded, *number as usize);
+            }
+            if let Some(number) = numbers.get(place + MOVES_AHEAD)
+                && let Some(key) = self.folded.get(*number as usize)
+            {
+                moves.prefetch(key.shape().wrapping_sub(first), classes[place + MOVES_AHEAD]);
+            }
+            let (number, ts, class) = (numbers[place], times[place], classes[place]);
             if numbers.get(place + 1) == Some(&number) || ts < plain.bound {
-                break;
+                break Stop::Other;
             }
-            let Some(key) = self.keys.get_mut(number as usize).and_then(Option::as_deref_mut) else {
-                break;
+            let Some(key) = self.folded.get_mut(number as usize) else {
+                break Stop::Other;
             };
-            if key.rare.is_some() || key.domain() != plain.domain {
-                break;
+            if !key.is_folded() {
+                break Stop::Unfolded;
             }
+            if ts <= key.last_ts() || key.domain() != plain.domain {
+                break Stop::Other;
+            }
+            if ts >= key.expires() || key.shape() < first {
+                break Stop::Stale;
+            }
+            let found = moves.find(key.shape() - first, class);
+            if found.is_stuck() {
+                break Stop::Unknown;
+            }
+            let before = if key.is_passed(punctuation) {
+                // They go now, while the key is at hand.
+                key.settle(&mut plain.released)
+            } else if key.has_room() {
+                key.count()
+            } else {
+                break Stop::Other;
+            };
             let row = row_number(segment.chunk, segment.first + place);
-            let before = key.lanes[0].list().len();
-            let event = (row, ts, classes[place]);
-            let Some(found) = key.step_plain(program, &self.rows, event, punctuation, &mut plain.released) else {
-                break;
-            };
-            place += 1;
-            sums.add(ts, before, found.count() + usize::from(found.begins()));
+            key.follow(found, first + found.next, (row, ts), ts.saturating_add(span));
+            sums.add(ts, before, found.length());
             if found.is_final() {
-                self.findings.record = segment.record(place - 1);
-                let list = key.lanes[0].list();
-                self.findings.note_list(program, plain.pattern, row, list);
-                break;
+                note_matches(program, plain, key, (number, segment.record(place), row));
             }
-        }
-        self.add_sums(plain, segment.chunk, &sums);
-        place
+            place += 1;
+        };
+        *next = place;
+        self.add_sums(plain, segment.chunk, place - from, &sums);
+        stop
     }
 
-    fn add_sums(&mut self, plain: &mut PlainRows, chunk: usize, sums: &Sums) {
-        if sums.taken > 0 {
-            self.rows.store(chunk, sums.taken, sums.newest);
-            self.programs[plain.pattern].shapes.note_uses(sums.taken);
+    fn add_sums(&mut self, plain: &mut PlainRows, chunk: usize, taken: usize, sums: &Sums) {
+        if taken > 0 {
+            self.rows.store(chunk, taken, sums.newest);
+            self.programs[plain.pattern].shapes.note_uses(taken);
             self.newest = self.newest.max(Some(sums.newest));
             (self.live_partial_matches, self.counters.peak_partial_matches) = (sums.live, sums.peak);
         }
-        for (chunk, count) in plain.released.drain(..) {
-            self.rows.release_run(chunk, count);
+        for row in plain.released.drain(..) {
+            self.rows.release_run(parts(row).0, 1);
         }
+    }
+
+    /// Tells the matches of plain rows, in order. What that needs lies all over the memory, and is fetched first.
+    fn tell_plain(&mut self, plain: &mut PlainRows) {
+        let key_of = |number: &u32| self.keys[*number as usize].as_deref();
+        for (number, found) in &plain.found {
+            self.rows.prefetch_ts(found.start);
+            if let Some(key) = key_of(number) {
+                prefetch_index(std::slice::from_ref(&key.name), 0);
+            }
+        }
+        for (number, _) in &plain.found {
+            if let Some(key) = key_of(number) {
+                prefetch_index(key.name.as_bytes(), 0);
+            }
+        }
+        for (number, found) in plain.found.drain(..) {
+            self.findings.list.push(found);
+            self.findings.record = found.record;
+            let Some(key) = self.keys[number as usize].take() else {
+                continue;
+            };
+            self.tell(&key);
+            self.keys[number as usize] = Some(key);
+        }
+    }
+
+    /// Lets go of partial matches that have expired for a row, and looks up a shape that was forgotten, if the row can be
+    /// taken then.
+    #[inline(never)]
+    fn refresh_plain(&mut self, plain: &PlainRows, segment: &Segment, place: usize, punctuation: i64) -> bool {
+        let number = segment.keys[place] as usize;
+        let ts = self.rows.chunk(segment.chunk).times()[segment.first + place];
+        let key = &self.folded[number];
+        if !key.is_passed(punctuation) && !key.has_room() {
+            return false;
+        }
+        let Some(left) = self.left_at(number, ts) else {
+            return false;
+        };
+        if ts >= left.expires || !self.learn_plain(plain, segment, place, left.shape) {
+            return false;
+        }
+        self.settle_folded(number, punctuation);
+        self.folded[number].become_left(&left);
+        self.live_partial_matches -= left.gone;
+        true
+    }
+
+    /// Whether the move of a row from a shape is known, now at the latest.
+    fn learn_plain(&mut self, plain: &PlainRows, segment: &Segment, place: usize, shape: u32) -> bool {
+        let row = row_number(segment.chunk, segment.first + place);
+        let class = self.rows.class(plain.pattern, row);
+        let (program, rows) = (&mut self.programs[plain.pattern], &self.rows);
+        let is_known = class < UNRELEASED && program.learn_move(shape, class, || rows.view(row));
+        is_known && self.has_room_for_all(&self.programs[plain.pattern])
     }
 }
 
-/// Looks at the keys of the next rows, all at once: what is not in a cache comes while the others are waited for.
-fn touch_keys(keys: &[Option<Box<Key>>], numbers: &[u32]) {
-    let known = |number: &u32| keys.get(*number as usize).and_then(Option::as_ref);
-    let seen = numbers.iter().filter_map(known).fold(0, |seen, key| seen ^ key.touch());
-    std::hint::black_box(seen);
+/// Notes the matches of a key that end at a row: the key's number, the record and the row.
+#[inline(never)] // seldom called, and the loop needs the registers
+fn note_matches(program: &Program, plain: &mut PlainRows, key: &Folded, (number, record, end): (u32, u32, u32)) {
+    let found = |start: u32, configuration: u32| Found {
+        record,
+        retracts: false,
+        pattern: plain.pattern,
+        start,
+        end,
+        configuration,
+    };
+    let only = program.shapes.ending(key.shape()).only();
+    if let Some((place, configuration)) = only {
+        let start = key.start_rows().nth(place).unwrap_or(end);
+        plain.found.push((number, found(start, configuration)));
+        return;
+    }
+    let codes = program.shapes.codes(key.shape());
+    for (start, code) in key.start_rows().zip(codes).filter(|(_, code)| **code & FINAL != 0) {
+        let all = program
+            .final_members(*code)
+            .map(|configuration| (number, found(start, configuration)));
+        plain.found.extend(all);
+    }
 }
 
 impl Sums {
     fn of(live: usize, peak: usize) -> Self {
         Self {
-            taken: 0,
             newest: i64::MIN,
             live,
             peak,
@@ -155,7 +276,6 @@ impl Sums {
 
     #[inline]
     fn add(&mut self, ts: i64, before: usize, after: usize) {
-        self.taken += 1;
         self.newest = self.newest.max(ts);
         self.live = self.live + after - before;
         self.peak = self.peak.max(self.live);
@@ -163,44 +283,6 @@ impl Sums {
 }
 
 impl Key {
-    /// Takes an event (row, time and class) of the only pattern, if it comes after all others, its move is known and it
-    /// needs no further page.
-    #[inline]
-    fn step_plain(
-        &mut self,
-        program: &Program,
-        rows: &Rows,
-        (row, ts, class): (u32, i64, u32),
-        punctuation: i64,
-        released: &mut Vec<(usize, usize)>,
-    ) -> Option<Move> {
-        let last = self.spine.pages.back();
-        if !self.spine.pages.is_alone() || last.is_some_and(|page| page.last_ts() >= ts) {
-            return None;
-        }
-        let lane = &mut self.lanes[0];
-        let found = program.find_plain_move(lane, ts, class)?;
-        let next = program.shapes.first() + found.next;
-        let (codes, closes) = (program.shapes.codes(next), ts.saturating_add(program.window.span()));
-        if last.is_none_or(|page| page.last_ts() < punctuation) {
-            // They go now, while the key is at hand.
-            if let Some(page) = last {
-                page.each_chunk(|chunk, count| released.push((chunk, count)));
-            }
-            let page = self.spine.pages.begin_anew(row, ts);
-            if page.entering.is_empty() {
-                page.entering.push(Lane::default());
-            }
-            lane.follow_from(&mut page.entering[0], found, next, codes, row, closes);
-        } else if last.is_some_and(|page| page.len() < PAGE_ENTRIES) {
-            self.push_entry(rows, row, ts);
-            self.lanes[0].follow(found, next, codes, row, closes);
-        } else {
-            return None;
-        }
-        Some(found)
-    }
-
     /// Adds an entry at the end.
     fn push_entry(&mut self, rows: &Rows, row: u32, ts: i64) {
         self.spine.ready_page(rows, row, 1, LISTED_RUN, self.lanes.iter());

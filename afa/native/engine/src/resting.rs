@@ -2,7 +2,7 @@
 //! they may be met again soon, and count as unknown.
 
 use crate::engine::Engine;
-use crate::key::Key;
+use crate::folded::Folded;
 
 /// Keys at the front of the queue that may not be ready before the search for ready ones stops.
 const MISSES: usize = 32;
@@ -22,6 +22,7 @@ impl Engine {
     /// A key that rests is met again, in a partition.
     #[cold]
     pub(crate) fn wake_key(&mut self, number: usize, domain: usize) {
+        self.unfold_key_of_other(number, domain);
         if let Some(key) = &mut self.keys[number] {
             key.begin_again(domain);
         }
@@ -37,29 +38,62 @@ impl Engine {
             let Some(number) = self.domains[domain].queue.pop_front() else {
                 break;
             };
-            let Some(mut key) = self.keys[number].take() else {
+            let Some(is_cleaned) = self.clean_queued(number, domain, punctuation) else {
                 continue;
             };
-            let is_its = key.domain() == domain && !key.is_resting;
-            let ready = key.spine.last_ts().is_none_or(|last| last < punctuation);
-            if is_its {
-                self.clean_key(&mut key, punctuation);
-            }
-            key.queued = false;
-            if key.is_idle() {
-                self.lay_down(number, &mut key);
-                self.keys[number] = Some(key);
-                continue;
-            }
-            misses += usize::from(!ready || key.spine.is_empty());
-            self.keys[number] = Some(key);
+            misses += usize::from(is_cleaned);
             self.queue_key(number);
         }
         self.let_resting_go();
     }
 
+    /// Cleans a key that waited in the queue. None if there is none any more or nothing of it need be kept; else whether
+    /// no more of it can be let go.
+    fn clean_queued(&mut self, number: usize, domain: usize, punctuation: i64) -> Option<bool> {
+        if self.clean_folded(number, domain, punctuation) {
+            let key = self.keys[number].as_mut()?;
+            key.queued = false;
+            if self.folded[number].is_idle() {
+                self.lay_down(number);
+                return None;
+            }
+            return Some(true);
+        }
+        let mut key = self.keys[number].take()?;
+        let is_its = key.domain() == domain && !key.is_resting;
+        let ready = key.spine.last_ts().is_none_or(|last| last < punctuation);
+        if is_its {
+            self.clean_key(&mut key, punctuation);
+        }
+        key.queued = false;
+        let (is_idle, is_cleaned) = (key.is_idle(), !ready || key.spine.is_empty());
+        self.keys[number] = Some(key);
+        if is_idle {
+            self.lay_down(number);
+            return None;
+        }
+        Some(is_cleaned)
+    }
+
+    /// Cleans a key that is folded and stays so; false if it is not. One of which something expires is unfolded.
+    fn clean_folded(&mut self, number: usize, domain: usize, punctuation: i64) -> bool {
+        let folded = &mut self.folded[number];
+        if !folded.is_folded() {
+            return false;
+        }
+        if folded.count() > 0 && folded.expires() <= punctuation {
+            self.unfold_key(number);
+            return false;
+        }
+        if folded.domain() == domain {
+            self.settle_folded(number, punctuation);
+        }
+        true
+    }
+
     /// Cleans every key exactly to the punctuation, for whoever looks at them.
     pub fn clean_all(&mut self) {
+        self.unfold_all();
         for number in 0..self.keys.len() {
             let Some(mut key) = self.keys[number].take() else {
                 continue;
@@ -67,16 +101,21 @@ impl Engine {
             if let Some(punctuation) = self.domains[key.domain()].effective {
                 self.clean_key(&mut key, punctuation);
             }
-            if key.is_idle() {
-                self.lay_down(number, &mut key);
-            }
+            let is_idle = key.is_idle();
             self.keys[number] = Some(key);
+            if is_idle {
+                self.lay_down(number);
+            }
         }
     }
 
     /// Nothing of a key need be kept.
-    fn lay_down(&mut self, number: usize, key: &mut Key) {
-        self.numbers.lay_down(&key.name);
+    fn lay_down(&mut self, number: usize) {
+        let Some(key) = &mut self.keys[number] else {
+            return;
+        };
+        #[allow(clippy::cast_possible_truncation)] // numbers of keys fit: limited by max_keys
+        self.numbers.lay_down(number as u32);
         key.rest();
         if !key.is_listed_as_resting {
             key.is_listed_as_resting = true;
@@ -97,7 +136,7 @@ impl Engine {
             // One that is still in the queue is laid down again when its turn comes.
             if key.is_resting && !key.queued {
                 self.numbers.remove(&key.name);
-                self.keys[number] = None;
+                (self.keys[number], self.folded[number]) = (None, Folded::NOT);
                 self.free_keys.push(number);
             }
         }

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
+use prefetch_index::prefetch_index;
 
 use crate::chunk::{CHUNK_BITS, CHUNK_ROWS, Chunk, Payload};
 use crate::event::{IdRef, canonical_bytes};
@@ -260,6 +261,15 @@ impl Rows {
     pub fn ts(&self, row: u32) -> i64 {
         let (chunk, offset) = parts(row);
         self.chunk(chunk).times()[offset]
+    }
+
+    /// Fetches the time of a row from memory, for whoever asks for it soon.
+    #[inline]
+    pub(crate) fn prefetch_ts(&self, row: u32) {
+        let (chunk, offset) = parts(row);
+        if let Some(chunk) = self.chunks.get(chunk).and_then(Option::as_ref) {
+            prefetch_index(chunk.times(), offset);
+        }
     }
 
     /// Event time of a start row; none if it is long past every window.

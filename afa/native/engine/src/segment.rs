@@ -123,6 +123,7 @@ impl Engine {
             segment.waiting.add(segment.chunk, segment.first, &segment.keys);
             return segment.clear();
         }
+        self.forget_old_shapes();
         let mut place = 0;
         let mut plain = self.plain_rows(segment);
         while place < segment.keys.len() {
@@ -145,6 +146,7 @@ impl Engine {
         if key == NO_KEY {
             return place + 1;
         }
+        self.unfold_key(key as usize);
         let end = self.take_mixed(segment, place);
         if end > place {
             return end;

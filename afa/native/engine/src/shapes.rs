@@ -8,6 +8,7 @@ use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
+use prefetch_index::prefetch_index;
 
 use crate::configuration::{Code, DEAD, FINAL, SLOW, UNKNOWN, Word, code_of, unmarked};
 use crate::expression::EventView;
@@ -184,6 +185,12 @@ impl<'a> Moves<'a> {
         self.get(shape, class).copied().unwrap_or(Move::UNKNOWN)
     }
 
+    /// Fetches a move from memory, for whoever asks for it soon.
+    #[inline]
+    pub(crate) fn prefetch(self, shape: u32, class: u32) {
+        prefetch_index(self.all, (shape as usize) << self.class_bits | class as usize);
+    }
+
     /// The same; none if there is no room for it.
     #[inline]
     pub(crate) fn get(self, shape: u32, class: u32) -> Option<&'a Move> {
@@ -223,6 +230,8 @@ pub(crate) struct Shapes {
     uses: usize,
     /// They hardly ever came again.
     are_worthless: bool,
+    /// The codes of shapes that were forgotten, by the number of the first: folded keys may still have them.
+    old: Vec<(u32, Vec<[Code; MOST_WORDS]>)>,
 }
 
 impl Shapes {
@@ -254,6 +263,25 @@ impl Shapes {
         &self.codes[(shape - self.first) as usize]
     }
 
+    /// The same, if the shape was forgotten too, but not its codes.
+    pub(crate) fn codes_ever(&self, shape: u32) -> &[Code; MOST_WORDS] {
+        if shape >= self.first {
+            return self.codes(shape);
+        }
+        let (first, codes) = &self.old[self.old.partition_point(|(first, _)| *first <= shape) - 1];
+        &codes[(shape - first) as usize]
+    }
+
+    /// Whether codes of forgotten shapes are kept.
+    pub(crate) fn has_old(&self) -> bool {
+        !self.old.is_empty()
+    }
+
+    /// Nobody has a forgotten shape any more.
+    pub(crate) fn forget_old(&mut self) {
+        self.old.clear();
+    }
+
     /// What of a shape is final; a move must lead there.
     #[inline]
     pub(crate) fn ending(&self, shape: u32) -> Ending {
@@ -268,14 +296,19 @@ impl Shapes {
 
     /// The shape of a list, if it is short.
     pub(crate) fn shape_of(&mut self, list: &[Word]) -> Option<u32> {
-        if list.len() > MOST_WORDS || self.are_worthless {
+        if list.len() > MOST_WORDS {
             return None;
         }
         let mut codes = [DEAD; MOST_WORDS];
         for (code, word) in codes.iter_mut().zip(list) {
             *code = code_of(*word);
         }
-        Some(self.number(codes))
+        self.shape_of_codes(codes)
+    }
+
+    /// The shape of these codes.
+    pub(crate) fn shape_of_codes(&mut self, codes: [Code; MOST_WORDS]) -> Option<u32> {
+        (!self.are_worthless).then(|| self.number(codes))
     }
 
     /// Counts steps.
@@ -291,9 +324,12 @@ impl Shapes {
 
     fn begin_anew(&mut self) {
         // Numbers are not used again, so that who remembers one knows that it is gone.
-        self.first = self.first.saturating_add(number_of(self.codes.len()));
+        let (first, codes) = (self.first, std::mem::take(&mut self.codes));
+        self.first = first.saturating_add(number_of(codes.len()));
+        if !codes.is_empty() {
+            self.old.push((first, codes));
+        }
         self.numbers.clear();
-        self.codes.clear();
         self.endings.clear();
         self.moves = Vec::new();
         (self.class_bits, self.uses) = (0, 0);

@@ -85,12 +85,6 @@ impl Pages {
         &mut self.last
     }
 
-    /// Reads a little of the last one.
-    #[inline]
-    pub(crate) fn touch(&self) -> usize {
-        usize::from(self.last.entering.spilled())
-    }
-
     /// With how many pages their key is measured again.
     #[must_use]
     pub fn next_measure(&self) -> usize {

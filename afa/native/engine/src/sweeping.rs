@@ -60,6 +60,7 @@ impl Engine {
 
     /// Lets chunks go that no partial match refers to, where no window says so.
     fn sweep_chunks(&mut self) {
+        self.unfold_all();
         let mut marks = self.rows.marks();
         for key in self.keys.iter().flatten() {
             key.each_word(|_, word| {
@@ -74,6 +75,7 @@ impl Engine {
 
     /// Drops sets and configurations that nothing refers to any more; `taken` is a key that is being worked on.
     pub(crate) fn sweep_sets(&mut self, taken: Option<&Key>) {
+        self.unfold_all();
         let mut marks: Vec<Vec<bool>> = self.programs.iter().map(|_| vec![true]).collect();
         let lanes = &self.lanes;
         for key in self.keys.iter().flatten().map(|key| &**key).chain(taken) {

@@ -1,9 +1,10 @@
 //! Putting what was found into words: rows become times and ids, configurations become states and registers.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
+use hashbrown::HashTable;
 
 use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, Outcome, PatternFace, Patterns};
 use crate::engine::Engine;
@@ -36,8 +37,9 @@ pub struct Telling {
     outcomes: Vec<Vec<KnownOutcome>>,
     /// Older marks of outcomes do not count.
     pub(crate) mark: u32,
-    keys: HashMap<Arc<str>, u32, FixedState>,
-    last_key: Option<(Arc<str>, u32)>,
+    /// The table's keys, by their names.
+    keys: HashTable<u32>,
+    last_key: Option<u32>,
     /// By pattern.
     pub(crate) manners: Vec<Manner>,
     order: RowOrder,
@@ -191,17 +193,23 @@ impl Engine {
     }
 
     pub(crate) fn key_index(&mut self, name: &Arc<str>) -> u32 {
-        if let Some((known, index)) = &self.telling.last_key
-            && Arc::ptr_eq(known, name)
-        {
-            return *index;
+        let (keys, telling) = (&mut self.table.keys, &mut self.telling);
+        let is_last = |index: &u32| Arc::ptr_eq(&keys[*index as usize], name);
+        if let Some(index) = telling.last_key.filter(is_last) {
+            return index;
         }
-        let keys = &mut self.table.keys;
-        let index = *self.telling.keys.entry(name.clone()).or_insert_with(|| {
+        let hash_of = |name: &Arc<str>| FixedState::default().hash_one(name.as_bytes());
+        let hash = hash_of(name);
+        let known = telling.keys.find(hash, |index| keys[*index as usize] == *name);
+        let index = known.copied().unwrap_or_else(|| {
             keys.push(name.clone());
-            index_of(keys.len() - 1)
+            let index = index_of(keys.len() - 1);
+            telling
+                .keys
+                .insert_unique(hash, index, |index| hash_of(&keys[*index as usize]));
+            index
         });
-        self.telling.last_key = Some((name.clone(), index));
+        telling.last_key = Some(index);
         index
     }
 
