@@ -8,6 +8,7 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 
 use crate::configuration::FINAL;
+use crate::found::Found;
 use crate::key::Key;
 use crate::limits::Limits;
 use crate::matcher::expiry;
@@ -112,28 +113,38 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// The matches from one row to another; none if the first is not stored any more.
-    pub(crate) fn find_between(&mut self, program: &mut Program, start: u32, end: u32) {
+    /// The matches that begin with one event, which all of these do, and end with theirs, in order; the answer is how
+    /// many each of them stands for. None if the first event is not stored any more.
+    pub(crate) fn find_ends(&mut self, program: &mut Program, ends: &[Found]) -> Vec<usize> {
         let (rows, key, lane) = (self.rows, self.key, (self.lane, self.pattern));
-        let mut place = rows.start_ts(start).and_then(|ts| key.spine.search(rows, ts));
-        while let Some(here) = place.filter(|here| key.spine.row(*here) != start) {
-            place = key
-                .spine
-                .next(here)
-                .filter(|next| key.spine.ts(*next, rows) == rows.ts(start));
-        }
-        let Some((place, mut runs)) =
-            place.and_then(|place| Some((place, Runs::begin(program, rows, key, lane, place)?)))
-        else {
-            self.refused += 1;
-            return;
+        let mut counts = vec![0; ends.len()];
+        let begun = self.place_of(ends[0].start);
+        let begun = begun.and_then(|place| Some((place, Runs::begin(program, rows, key, lane, place)?)));
+        let Some((place, mut runs)) = begun else {
+            self.refused += ends.len();
+            return counts;
         };
-        while runs.last() != end {
-            if !runs.go_on() {
-                return;
+        for (count, found) in counts.iter_mut().zip(ends) {
+            while runs.last() != found.end {
+                if !runs.go_on() {
+                    return counts;
+                }
             }
+            let before = self.found.len();
+            self.note(&mut runs, place);
+            *count = self.found.len() - before;
         }
-        self.note(&mut runs, place);
+        counts
+    }
+
+    /// Where a row stands.
+    fn place_of(&self, row: u32) -> Option<Place> {
+        let (spine, ts) = (&self.key.spine, self.rows.start_ts(row)?);
+        let mut place = spine.search(self.rows, ts)?;
+        while spine.row(place) != row {
+            place = spine.next(place).filter(|next| spine.ts(*next, self.rows) == ts)?;
+        }
+        Some(place)
     }
 
     /// The first time at which a match ends that begins at a place, whatever forbids it.

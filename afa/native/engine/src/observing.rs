@@ -218,7 +218,7 @@ impl Engine {
         self.newest = self.newest.max(key.spine.last_ts());
         let added = self.take_observed();
         self.after(&mut key, before, was_degraded);
-        self.tell_added(&key, &added);
+        self.tell_added(&key, added);
         self.tell_watched(&key, watched, scope, None);
         self.order_observed(from);
         self.put_key(number, key);
@@ -241,25 +241,24 @@ impl Engine {
             .retain(|found| !programs[found.pattern].is_observed());
     }
 
-    /// Tells matches that an event after all others has brought.
-    fn tell_added(&mut self, key: &Key, added: &[Found]) {
-        for found in added.chunk_by(|a, b| (a.pattern, a.start, a.end) == (b.pattern, b.start, b.end)) {
-            let (pattern, start, end) = (found[0].pattern, found[0].start, found[0].end);
+    /// Tells matches that events after all others have brought.
+    fn tell_added(&mut self, key: &Key, mut added: Vec<Found>) {
+        // The runs of a start event are followed once, whatever matches they have come to.
+        added.sort_by_key(|found| (found.pattern, found.start));
+        added.dedup_by_key(|found| (found.pattern, found.start, found.end));
+        for found in added.chunk_by(|a, b| (a.pattern, a.start) == (b.pattern, b.start)) {
+            let pattern = found[0].pattern;
             let Some(lane) = self.lanes.iter().position(|known| *known == pattern) else {
                 continue;
             };
             let punctuation = self.domains[key.domain()].effective;
             let mut finder = Finder::new(&self.rows, key, (lane, pattern), punctuation, self.limits);
-            finder.find_between(&mut self.programs[pattern], start, end);
+            let counts = finder.find_ends(&mut self.programs[pattern], found);
             self.findings.refused += finder.refused;
+            let records = found.iter().zip(counts);
+            let records = records.flat_map(|(found, count)| std::iter::repeat_n(found.record, count));
             let told = finder.found;
-            let record = found[0].record;
-            self.tell_matches(
-                key,
-                pattern,
-                ChangeKind::Insert,
-                told.iter().map(|found| (record, found)),
-            );
+            self.tell_matches(key, pattern, ChangeKind::Insert, records.zip(&told));
         }
     }
 }
