@@ -278,7 +278,8 @@ impl Engine {
         ) {
             return UNRELEASED;
         }
-        program.class_of(chunk, offset)
+        let class = program.class_of(chunk, offset);
+        program.pin(class, &self.rows.view_of(chunk, offset))
     }
 
     /// Drops what lies before the punctuation, down to the cover.

@@ -119,6 +119,13 @@ impl Node {
         }
     }
 
+    /// Whether it reads the time or the id of the event, which hardly two events share.
+    #[must_use]
+    pub fn reads_ts_or_id(&self) -> bool {
+        matches!(self, Self::Attribute(Attribute::Ts | Attribute::Id))
+            || self.children().iter().any(|child| child.reads_ts_or_id())
+    }
+
     /// Whether it reads a register.
     #[must_use]
     pub fn reads_register(&self) -> bool {

@@ -135,6 +135,10 @@ impl Program {
         for number in &freed {
             self.classes[*number as usize] = Class::nothing();
         }
+        if let Some(pinned) = &mut self.pinned {
+            let known = &mut pinned.classes;
+            known.retain(|(class, _), number| classes.has(*class) && classes.has(*number));
+        }
         self.class_numbers.retain(|_, number| classes.has(*number));
         self.forget_transitions();
     }
@@ -153,6 +157,7 @@ impl CompiledBody {
             },
             predicates: None,
             residual: Vec::new(),
+            only_field: None,
             decides: false,
             computes: false,
             was_alive: false,

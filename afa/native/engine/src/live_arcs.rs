@@ -281,7 +281,9 @@ impl Engine {
             } else {
                 self.programs[pattern].class_in(before.alive_at(ts), chunk, offset)
             };
-            let new = self.programs[pattern].class_of(chunk, offset);
+            let program = &mut self.programs[pattern];
+            let new = program.class_of(chunk, offset);
+            let new = program.pin(new, &self.rows.view_of(chunk, offset));
             if old < crate::program::UNRELEASED && old != new {
                 changed.insert(row, (old, new));
                 new_classes.push((row, new));

@@ -74,6 +74,13 @@ pub struct Body {
 }
 
 impl Body {
+    /// The conjuncts of its fence: those that read the event alone, and the others.
+    pub(crate) fn parted(&self) -> (Vec<Node>, Vec<Node>) {
+        let conjuncts = self.fence.iter().cloned().flat_map(Node::conjuncts);
+        let not_true = conjuncts.filter(|conjunct| *conjunct != Node::Literal(Value::Bool(true)));
+        not_true.partition(|conjunct| conjunct.reads_event() && !conjunct.reads_register())
+    }
+
     /// The fields of events that it reads.
     #[must_use]
     pub fn fields(&self) -> Vec<FieldPath> {

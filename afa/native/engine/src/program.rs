@@ -11,12 +11,12 @@ use crate::epochs::{Alive, ClassTable, Epoch, Epochs, Life, Moves, NOTHING};
 use crate::expression::{FieldPath, Node};
 use crate::forgetting::{Numbers, put};
 use crate::pattern::{Body, Frame, Register, Window};
+use crate::pinning::{Pinned, only_field};
 use crate::predicate::{Columns, Predicates};
 use crate::predicate_index::PredicateIndex;
 use crate::query::{Output, Query};
 use crate::rows::Rows;
 use crate::shapes::Shapes;
-use crate::value::Value;
 
 /// The class of an event that a pattern does not see, because its key field differs.
 pub const UNSEEN: u32 = u32::MAX;
@@ -44,6 +44,8 @@ pub(crate) struct CompiledBody {
     pub(crate) decides: bool,
     /// Whether the transfer reads the event.
     pub(crate) computes: bool,
+    /// All that the rest of its fence and its transfer read of the event beside its type, if that is one field.
+    pub(crate) only_field: Option<FieldPath>,
     /// Whether an arc had it before, so that its fields are read already and it fits the chain if there is one.
     pub(crate) was_alive: bool,
 }
@@ -54,6 +56,8 @@ pub(crate) struct Class {
     pub(crate) epsilon: Vec<u32>,
     /// The set before the first event, closed under epsilon arcs.
     pub(crate) origin: Code,
+    /// Which value its events have, where that is known.
+    pub(crate) value: Option<usize>,
 }
 
 impl CompiledBody {
@@ -70,6 +74,7 @@ impl Class {
             consuming: Vec::new(),
             epsilon: Vec::new(),
             origin: UNKNOWN,
+            value: None,
         }
     }
 }
@@ -92,6 +97,7 @@ pub struct Program {
     pub gap_free: bool,
     pub(crate) output: Output,
     pub(crate) query: Option<Box<Query>>,
+    pub(crate) pinned: Option<Pinned>,
     /// Fences that were unknown and transfers that failed.
     pub errors: u64,
     /// Fences that were evaluated.
@@ -139,6 +145,7 @@ impl Program {
             gap_free: frame.gap_free,
             output: frame.output,
             query: frame.query,
+            pinned: None,
             errors: 0,
             evaluations: 0,
             sets: Sets::default(),
@@ -215,9 +222,10 @@ impl Program {
         if let Some(number) = self.body_numbers.get(&body) {
             return *number;
         }
-        let (predicates, residual) = parted(&body);
+        let (predicates, residual) = body.parted();
         let number = self.free_bodies.take(self.bodies.len());
         let compiled = CompiledBody {
+            only_field: only_field(residual.iter().chain(body.transfer.iter().map(|(_, node)| node))),
             decides: residual.iter().any(Node::reads_event),
             computes: body.transfer.iter().any(|(_, node)| node.reads_event()),
             body: body.clone(),
@@ -309,7 +317,7 @@ impl Program {
         for body in &bodies {
             let compiled = &mut self.bodies[*body as usize];
             let own = compiled.predicates.get_or_insert_with(|| {
-                let (nodes, _) = parted(&compiled.body);
+                let (nodes, _) = compiled.body.parted();
                 nodes.into_iter().map(|node| shared.predicates.number(node)).collect()
             });
             predicates.extend_from_slice(own);
@@ -463,6 +471,7 @@ impl Program {
             consuming,
             epsilon,
             origin: UNKNOWN,
+            value: None,
         };
         put(&mut self.classes, number, class);
         put(&mut self.starts, number, UNKNOWN);
@@ -480,11 +489,4 @@ impl Program {
             set
         }
     }
-}
-
-/// The conjuncts of a fence: those that read the event alone, and the others.
-fn parted(body: &Body) -> (Vec<Node>, Vec<Node>) {
-    let conjuncts = body.fence.iter().cloned().flat_map(Node::conjuncts);
-    let not_true = conjuncts.filter(|conjunct| *conjunct != Node::Literal(Value::Bool(true)));
-    not_true.partition(|conjunct| conjunct.reads_event() && !conjunct.reads_register())
 }

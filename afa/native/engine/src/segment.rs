@@ -266,6 +266,12 @@ impl Engine {
             classes.resize(begin, UNSEEN);
             let program = &mut self.programs[pattern];
             classify_rows(program, &self.rows, chunk, end, &mut classes, oldest, newest);
+            if program.pinned.is_some() {
+                let chunk = self.rows.chunk(chunk);
+                for (offset, class) in classes.iter_mut().enumerate().skip(begin) {
+                    *class = program.pin(*class, &self.rows.view_of(chunk, offset));
+                }
+            }
             if program.key_field.is_some() || program.speculation.is_some() {
                 self.hide(chunk, begin, keys, pattern, &mut classes);
             }

@@ -165,11 +165,12 @@ impl Program {
                 if compiled.body.source != state {
                     continue;
                 }
-                if compiled.decides || compiled.computes {
-                    decides_only &= !compiled.computes;
-                    open.push((*member, body));
+                let computes = compiled.computes;
+                if let Ok(taken) = self.take_by_class(class, body, *member) {
+                    certain.extend(taken);
                 } else {
-                    certain.extend(self.take(body, *member, None));
+                    decides_only &= !computes;
+                    open.push((*member, body));
                 }
             }
         }
@@ -289,7 +290,7 @@ impl Program {
     }
 
     /// Where a body leads from a configuration, if its remaining fence holds and its transfer succeeds.
-    fn take(&mut self, body: u32, from: u32, event: Option<&dyn EventView>) -> Option<u32> {
+    pub(crate) fn take(&mut self, body: u32, from: u32, event: Option<&dyn EventView>) -> Option<u32> {
         let compiled = &self.bodies[body as usize];
         if self.sets.configuration(from).state != compiled.body.source || !self.holds(body, from, event) {
             return None;

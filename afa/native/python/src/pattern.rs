@@ -107,6 +107,7 @@ fn read_pattern(bytes: &[u8], shared: &mut Shared) -> Result<(Program, Vec<NewAr
         .collect::<Result<Vec<_>, _>>()?;
     reader.end()?;
     program.find_chain();
+    program.find_pin();
     Ok((program, arcs))
 }
 
