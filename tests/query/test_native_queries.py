@@ -109,7 +109,8 @@ def test_a_restored_engine_goes_on_like_the_first(seed: int, count: int, data: s
     keys = first.keys()
     for key in keys:
         second.restore(key, first.snapshot(key))
-        assert second.snapshot(key) == first.snapshot(key)
+    # Only now: open candidates of one key hold the punctuation back for all.
+    assert [second.snapshot(key) for key in keys] == [first.snapshot(key) for key in keys]
     for line in lines(records[place:]):
         assert second.feed([line]).to_records() == first.feed([line]).to_records(), line
     keys = first.keys()

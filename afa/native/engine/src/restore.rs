@@ -204,7 +204,7 @@ fn read_cover(reader: &mut Reader<'_>, program: Option<&Program>) -> Result<Rest
             .starts
             .push(read_start(reader, cover.configurations.len(), program)?);
     }
-    if cover.starts.is_empty() || !cover.starts.is_sorted_by(|a, b| a.event.place() < b.event.place()) {
+    if !cover.starts.is_sorted_by(|a, b| a.event.place() < b.event.place()) {
         return Err(SnapshotFault::Malformed("start events out of order").into());
     }
     Ok(cover)

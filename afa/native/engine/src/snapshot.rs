@@ -111,14 +111,19 @@ impl Engine {
             list.retain(|word| !is_closed(program, expiry(program, matcher.rows, start_row(*word)), bound));
             let (mut seq, mut hidden) = (None, BTreeSet::new());
             if let Some(lane) = lane.filter(|_| program.gap_free) {
-                seq = matcher.seq_before(key, lane, first);
+                // One that is observed has all events of its partial matches: what comes before them does not matter.
+                seq = if program.is_observed() {
+                    matcher.least_seq_from(key, first)
+                } else {
+                    matcher.seq_before(key, lane, first)
+                };
                 hidden = matcher.hidden_before(key, lane, first, bound);
                 // Nothing follows an event without a number.
                 hidden.retain(|number| seq.is_some_and(|seq| *number > seq));
             }
             if program.is_observed() {
-                // It has all events of its partial matches.
                 list.clear();
+                seq = None;
             }
             if list.is_empty() && (hidden.is_empty() || !program.is_observed()) {
                 continue;
@@ -149,6 +154,14 @@ impl Matcher<'_> {
             }
         }
         list
+    }
+
+    /// AFA+O: the least sequence number of the entries from a place on.
+    fn least_seq_from(&self, key: &Key, first: Option<Place>) -> Option<i64> {
+        let place = first?;
+        let pages = key.spine.pages.iter().skip(place.page);
+        let rows = pages.flat_map(Page::rows).skip(place.slot);
+        rows.filter_map(|row| self.rows.seq(row)).min()
     }
 
     /// AFA+O: the sequence numbers of retracted and unseen events before a place.
