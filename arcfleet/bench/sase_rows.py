@@ -1,8 +1,4 @@
-"""The rows of the SASE+ paper's query: pairs of start and end, how their cost grows with the window, and bindings.
-
-An engine that refuses queries with "not there yet" leaves a row without a ratio, which says so; the yardsticks are
-measured all the same.
-"""
+"""The rows of the SASE+ paper's query: pairs of start and end, how their cost grows with the window, and bindings."""
 
 from __future__ import annotations
 
@@ -15,11 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from afa.errors import PatternError
-from afa.pattern import Pattern, TimeWindow
+from afa.pattern import TimeWindow
 from arcfleet.bench import python_loops
 from arcfleet.bench.batches import numbers_fed, record_batches
-from arcfleet.bench.c_loops import CBindings, CLoop
+from arcfleet.bench.c_loops import CBindings
 from arcfleet.bench.loop_rows import NO_COMPILER, against_loop, expected_codes, pattern_of, window_of
 from arcfleet.bench.matches import DisagreementError, compare
 from arcfleet.bench.measure import Bench, by_turns, call, feeding, net_matches, ratios
@@ -46,16 +41,13 @@ def _lists(stream: Stream) -> list[list[int]]:
 
 
 def sase_pairs(bench: Bench) -> Row:
-    """The bindings are not asked for: an engine need not write them down."""
+    """Start and end are compared. The engine finds what its matches bind too: it cannot be asked not to yet."""
     pattern = pattern_of("sase")
     window = window_of(pattern)
     stream, short = _streams(bench, bench.events())
     loop = bench.loops.sase_pairs(stream, window) if bench.loops else None
     expected = expected_codes(loop, python_pairs(stream, window))
-    if why := _refusal(bench, pattern):
-        row = _without_engine(bench, Row("sase-pairs", len(stream), len(expected), None, None, 0.0, note=why), loop)
-    else:
-        row = against_loop(bench, "sase-pairs", pattern, stream, loop=loop, expected=expected)
+    row = against_loop(bench, "sase-pairs", pattern, stream, loop=loop, expected=expected)
     return replace(row, python_ns=_python_nanoseconds(bench, python_pairs(short, window), len(short)))
 
 
@@ -69,8 +61,6 @@ def sase_growth(bench: Bench) -> Row:
         window = window_of(pattern)
         loop = bench.loops.sase_pairs(stream, window) if bench.loops else None
         expected[window] = expected_codes(loop, python_pairs(stream, window))
-    if why := _refusal(bench, narrow):
-        return Row("sase-growth", len(stream), len(expected[WIDE]), None, None, 0.0, note=why)
     batches = record_batches(stream)
     makers = {window_of(pattern): partial(bench.open_engine, [pattern], net="record") for pattern in (narrow, wide)}
     for window, make in makers.items():
@@ -84,11 +74,8 @@ def sase_growth(bench: Bench) -> Row:
 
 
 def sase_bindings(bench: Bench) -> Row:
-    """About 125 events a match: the stream is a short one.
-
-    The row is meant for an engine whose `to_arrow` has a list of event numbers (how many records were fed before) in
-    the column `bindings`; text in JSON is compared too, but writing it is what would be measured.
-    """
+    """About 125 events a match: the stream is a short one. The engine writes ids of events as text in JSON, the loop
+    numbers."""
     pattern = pattern_of("sase")
     window = window_of(pattern)
     stream, short = _streams(bench, bench.events(bench.settings.small_events))
@@ -97,8 +84,6 @@ def sase_bindings(bench: Bench) -> Row:
     python_ns = _python_nanoseconds(bench, python_bindings(short, window), len(short))
     name, events = "sase-bindings", len(stream)
     row = Row(name, events, len(expected), None, None, 0.0, python_ns=python_ns)
-    if why := _refusal(bench, pattern):
-        return _without_engine(bench, replace(row, note=why), loop)
     batches = record_batches(stream)
     make = partial(bench.open_engine, [pattern], net="record")
     compare_bound(name, told_bound(make(), batches), expected)
@@ -116,23 +101,6 @@ def _streams(bench: Bench, events: int) -> tuple[Stream, Stream]:
     """The stream, and one that is short enough for a loop in Python."""
     seed = bench.settings.seed
     return two_symbols(events, seed), two_symbols(min(events, bench.settings.python_events), seed)
-
-
-def _refusal(bench: Bench, pattern: Pattern) -> str | None:
-    """Why the engine does not run the query yet; None if it does."""
-    try:
-        bench.open_engine([pattern], net="record")
-    except PatternError as error:
-        if "not there yet" not in error.what:
-            raise
-        return error.what
-    return None
-
-
-def _without_engine(bench: Bench, row: Row, loop: CLoop | None) -> Row:
-    if loop is None:
-        return row
-    return replace(row, yardstick_ns=by_turns(bench, {"loop": call(loop)})["loop"].nanoseconds(row.events))
 
 
 def _python_nanoseconds(bench: Bench, loop: Callable[[], Sequence[Any]], events: int) -> float:
@@ -164,10 +132,8 @@ def told_bound(engine: Any, batches: Sequence[pa.RecordBatch]) -> list[Bound]:
     return sorted(found)
 
 
-def _numbers(bindings: str | list[int]) -> Bound:
-    if isinstance(bindings, str):
-        return tuple(int(name) for names in json.loads(bindings).values() for name in names)
-    return tuple(bindings)
+def _numbers(bindings: str) -> Bound:
+    return tuple(int(name) for names in json.loads(bindings).values() for name in names)
 
 
 def compare_bound(what: str, found: list[Bound], expected: list[Bound]) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from afa import Engine
 from afa.pattern import Pattern
+from afa.query import parse_query
 from afa.query.compiler import compile_query
 from afa.query.tree import EventSet, TimeWindow
 from tests.support.queries import QueryMaker, events_of
@@ -116,3 +117,16 @@ def test_a_restored_engine_goes_on_like_the_first(seed: int, count: int, data: s
     keys = first.keys()
     assert second.keys() == keys
     assert [second.state_hash(key) for key in keys] == [first.state_hash(key) for key in keys]
+
+
+def test_a_query_that_explodes_is_bounded_and_marked() -> None:
+    """Of n events every subset matches."""
+    text = "PATTERN SEQ(A+ a[]) WHERE skip_till_any_match(a[]) { } WITHIN 1 hour"
+    engine = Engine([compile_query(parse_query(text), "q")], limits={"max_partial_matches_per_key": 500})
+    told = [engine.feed([json.dumps({"key": "k", "ts": ts, "type": "A"}).encode()]) for ts in range(40)]
+    assert [len(changes) for changes in told[:6]] == [1, 2, 4, 8, 16, 32]
+    assert all(len(changes) <= 500 for changes in told)
+    assert len(told[-1]) == 500
+    assert engine.stats()["degraded_keys"] == 1
+    assert engine.stats()["refused_partial_matches"] > 0
+    assert told[-1].to_records()[0]["degraded"] is True

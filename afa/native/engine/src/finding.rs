@@ -63,8 +63,10 @@ pub(crate) struct Finder<'a> {
     lane: usize,
     pattern: usize,
     punctuation: Option<i64>,
-    /// No more matches with the same first and last event are told.
+    /// No more matches that end with the same event are told.
     most: usize,
+    /// How many do, by their end.
+    ends: HashMap<u32, usize, FixedState>,
     told: HashMap<u32, Arc<Told>, FixedState>,
     /// What was found.
     pub(crate) found: Vec<QueryMatch>,
@@ -87,6 +89,7 @@ impl<'a> Finder<'a> {
             pattern,
             punctuation,
             most: limits.max_partial_matches_per_key,
+            ends: HashMap::default(),
             told: HashMap::default(),
             found: Vec::new(),
             refused: 0,
@@ -169,12 +172,14 @@ impl<'a> Finder<'a> {
             }
             let mut bound: Vec<Bound> = Vec::new();
             if is_query {
-                let are_all = runs.bindings(configuration, false, self.most, &mut bound);
+                let room = self.most - self.ends.get(&runs.last()).copied().unwrap_or(0);
+                let are_all = runs.bindings(configuration, false, room, &mut bound);
                 self.refused += usize::from(!are_all);
             } else {
                 bound.push(Bound::default());
             }
             let (told, start, end) = (self.told(runs.program, configuration), runs.first(), runs.last());
+            *self.ends.entry(end).or_default() += bound.len();
             self.found.extend(bound.into_iter().map(|bound| QueryMatch {
                 start,
                 end,

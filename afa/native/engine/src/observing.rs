@@ -246,16 +246,19 @@ impl Engine {
         // The runs of a start event are followed once, whatever matches they have come to.
         added.sort_by_key(|found| (found.pattern, found.start));
         added.dedup_by_key(|found| (found.pattern, found.start, found.end));
-        for found in added.chunk_by(|a, b| (a.pattern, a.start) == (b.pattern, b.start)) {
-            let pattern = found[0].pattern;
+        for added in added.chunk_by(|a, b| a.pattern == b.pattern) {
+            let pattern = added[0].pattern;
             let Some(lane) = self.lanes.iter().position(|known| *known == pattern) else {
                 continue;
             };
             let punctuation = self.domains[key.domain()].effective;
             let mut finder = Finder::new(&self.rows, key, (lane, pattern), punctuation, self.limits);
-            let counts = finder.find_ends(&mut self.programs[pattern], found);
+            let mut counts = Vec::with_capacity(added.len());
+            for same_start in added.chunk_by(|a, b| a.start == b.start) {
+                counts.extend(finder.find_ends(&mut self.programs[pattern], same_start));
+            }
             self.findings.refused += finder.refused;
-            let records = found.iter().zip(counts);
+            let records = added.iter().zip(counts);
             let records = records.flat_map(|(found, count)| std::iter::repeat_n(found.record, count));
             let told = finder.found;
             self.tell_matches(key, pattern, ChangeKind::Insert, records.zip(&told));
