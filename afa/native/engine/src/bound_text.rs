@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, Outcome, Sources, packed, write_member};
-use crate::json_text::{Positions, write_int, write_text};
+use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, IdSlot, Outcome, Sources, packed, write_member};
+use crate::json_text::{Positions, write_int, write_position, write_text};
 
 /// For each variable its events' times and ids.
 pub type Bindings = Vec<(Arc<str>, Vec<(i64, String)>)>;
@@ -71,11 +71,21 @@ impl ChangeTable {
                 if place > 0 {
                     out.push(b',');
                 }
-                write_text(out, &self.id_text(event.id));
+                self.write_event_id(event.id, out);
             }
             out.push(b']');
         }
         out.push(b'}');
+    }
+
+    /// Appends an id in quotes; a position needs no look at its characters.
+    fn write_event_id(&self, id: IdSlot, out: &mut Vec<u8>) {
+        if !id.is_short_position() {
+            return write_text(out, &self.id_text(id));
+        }
+        out.push(b'"');
+        write_position(out, id.number());
+        out.push(b'"');
     }
 
     /// Appends the rest of a start event that no match came from.
