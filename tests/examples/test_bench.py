@@ -13,7 +13,6 @@ from rich.console import Console
 from support.arrow_reference import ArrowReference
 from support.commands import arcfleet
 
-from afa.errors import PatternError
 from afa.pattern import Pattern, TimeWindow
 from arcfleet.bench import c_loops, catalogue, memory_row, python_loops, report, sase_rows
 from arcfleet.bench.arc_rows import arc_changes
@@ -136,17 +135,6 @@ def test_two_symbols_are_as_selective_as_in_the_paper() -> None:
     assert (columns["price"].min(), columns["price"].max()) == (1, 1000)
     assert 0.0018 < np.mean(columns["price"] % 500 == 0) < 0.0022
     assert 0.145 < np.mean(columns["volume"] < 150) < 0.153
-
-
-def refusing(patterns, *, net):
-    raise PatternError("sase: queries are not there yet in the native engine", fix="wait")
-
-
-@pytest.mark.parametrize("name", ["sase-pairs", "sase-growth", "sase-bindings"])
-def test_an_engine_without_queries_leaves_a_row_that_says_so(name: str) -> None:
-    row = catalogue.WORKLOADS[name](Bench(TINY, c_loops.compiled(), refusing))
-    assert (row.ratio, row.meets_floor, row.engine_ns) == (None, None, None)
-    assert "not there yet" in row.note
 
 
 def test_no_speed_is_shown_if_bindings_differ() -> None:
