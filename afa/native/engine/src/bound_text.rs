@@ -5,6 +5,10 @@ use std::sync::Arc;
 
 use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, IdSlot, Outcome, Sources, packed, write_member};
 use crate::json_text::{Positions, write_int, write_position, write_text};
+use crate::value::Value;
+
+/// A match id, and of a query what it returns.
+pub(crate) type Identity = ([u8; 16], Option<Arc<[Value]>>);
 
 /// For each variable its events' times and ids.
 pub type Bindings = Vec<(Arc<str>, Vec<(i64, String)>)>;
@@ -23,6 +27,12 @@ impl ChangeTable {
         } else {
             row.outcome
         }
+    }
+
+    /// What an insert and a retraction of the same share: a query may return something else under one id.
+    pub(crate) fn identity(&self, row: &ChangeRow) -> Option<Identity> {
+        let returned = || self.variables(row).map(|_| self.outcome(row).registers.clone());
+        matches!(row.kind, ChangeKind::Retract | ChangeKind::Insert).then(|| (self.match_id(row), returned()))
     }
 
     /// The variables of a row's query.
@@ -90,12 +100,7 @@ impl ChangeTable {
 
     /// Appends the rest of a start event that no match came from.
     pub(crate) fn write_timeout(&self, row: &ChangeRow, out: &mut Vec<u8>) {
-        write_member(out, "pattern");
-        write_text(out, &self.patterns[row.pattern as usize].name);
-        write_member(out, "key");
-        write_text(out, &self.keys[row.key as usize]);
-        write_member(out, "start");
-        write_int(out, row.start);
+        self.write_start(row, out);
         write_member(out, "until");
         write_int(out, row.until);
         write_member(out, "reached");

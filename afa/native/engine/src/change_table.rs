@@ -11,11 +11,11 @@ use blake2::{Blake2b, Digest};
 use foldhash::fast::FixedState;
 
 use crate::bound_matches::BoundMatches;
+use crate::bound_text::Identity;
 use crate::change_arrow::{TextBuffer, Texts};
 use crate::event::Id;
 use crate::json_text::{LONG_POSITION, Positions, write_int, write_position, write_text};
 pub use crate::outcomes::{Outcome, Outcomes};
-use crate::value::Value;
 
 /// What happened. The order is that in which the changes of one record are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -172,9 +172,6 @@ impl Deref for Patterns {
     }
 }
 
-/// A match id, and of a query what it returns.
-type Identity = ([u8; 16], Option<Arc<[Value]>>);
-
 /// Changes in the order they are told. To add a match, give its key, outcome and ids to the table, then push the row.
 #[derive(Clone, Debug)]
 pub struct ChangeTable {
@@ -301,12 +298,6 @@ impl ChangeTable {
         self.rows.extend(kept);
     }
 
-    /// What an insert and a retraction of the same share: a query may return something else under one id.
-    fn identity(&self, row: &ChangeRow) -> Option<Identity> {
-        let returned = || self.variables(row).map(|_| self.outcome(row).registers.clone());
-        matches!(row.kind, ChangeKind::Retract | ChangeKind::Insert).then(|| (self.match_id(row), returned()))
-    }
-
     /// The change as `arcfleet replay` prints it, without the end of the line.
     #[must_use]
     pub fn json(&self, row: &ChangeRow) -> Vec<u8> {
@@ -333,17 +324,22 @@ impl ChangeTable {
         out.push(b'}');
     }
 
-    fn write_match(&self, row: &ChangeRow, out: &mut Vec<u8>) {
-        write_member(out, "match");
-        out.push(b'"');
-        write_hex(out, self.match_id(row));
-        out.push(b'"');
+    /// Appends what a match and a start event without one have in common.
+    pub(crate) fn write_start(&self, row: &ChangeRow, out: &mut Vec<u8>) {
         write_member(out, "pattern");
         write_text(out, &self.patterns[row.pattern as usize].name);
         write_member(out, "key");
         write_text(out, &self.keys[row.key as usize]);
         write_member(out, "start");
         write_int(out, row.start);
+    }
+
+    fn write_match(&self, row: &ChangeRow, out: &mut Vec<u8>) {
+        write_member(out, "match");
+        out.push(b'"');
+        write_hex(out, self.match_id(row));
+        out.push(b'"');
+        self.write_start(row, out);
         write_member(out, "end");
         write_int(out, row.end);
         write_member(out, "until");

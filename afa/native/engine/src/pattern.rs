@@ -112,5 +112,5 @@ pub struct Frame {
     /// Which matches are told.
     pub output: Output,
     /// What a query has beside its arcs.
-    pub query: Option<Box<Query>>,
+    pub query: Option<Arc<Query>>,
 }

@@ -96,7 +96,7 @@ pub struct Program {
     /// AFA+O.
     pub gap_free: bool,
     pub(crate) output: Output,
-    pub(crate) query: Option<Box<Query>>,
+    pub(crate) query: Option<Arc<Query>>,
     pub(crate) pinned: Option<Pinned>,
     /// Fences that were unknown and transfers that failed.
     pub errors: u64,

@@ -15,24 +15,35 @@ impl Engine {
     /// Forgets the starts of matches that nothing can change any more; the answer is the time before which no event is
     /// needed.
     pub(crate) fn forget_starts(&mut self, key: &mut Key, punctuation: i64) -> i64 {
-        for lane in self.observed.clone() {
-            let needed = self.needed_from(key, lane, punctuation);
-            if self.programs[self.lanes[lane]].output == Output::NonOverlapping {
-                let forgotten = self.forgotten_before(key, lane, needed);
-                *key.forgotten_mut(lane) = forgotten;
+        let needs = self.needs(key, punctuation);
+        for (lane, needed) in &needs {
+            if self.programs[self.lanes[*lane]].output == Output::NonOverlapping {
+                let forgotten = self.forgotten_before(key, *lane, *needed);
+                *key.forgotten_mut(*lane) = forgotten;
             }
         }
-        self.kept_from(key, punctuation)
+        self.kept_for(&needs, punctuation)
+    }
+
+    /// By observed lane, the time from which it needs start events.
+    fn needs(&mut self, key: &Key, punctuation: i64) -> Vec<(usize, i64)> {
+        let lanes = self.observed.clone();
+        let need = |lane: usize| (lane, self.needed_from(key, lane, punctuation));
+        lanes.into_iter().map(need).collect()
+    }
+
+    fn kept_for(&self, needs: &[(usize, i64)], punctuation: i64) -> i64 {
+        let looks_back = |lane: usize| self.programs[self.lanes[lane]].looks_back();
+        let kept = needs
+            .iter()
+            .map(|(lane, needed)| needed.saturating_sub(looks_back(*lane)));
+        kept.fold(punctuation, i64::min)
     }
 
     /// The time before which no event is needed.
     pub(crate) fn kept_from(&mut self, key: &Key, punctuation: i64) -> i64 {
-        let mut bound = punctuation;
-        for lane in self.observed.clone() {
-            let needed = self.needed_from(key, lane, punctuation);
-            bound = bound.min(needed.saturating_sub(self.programs[self.lanes[lane]].looks_back()));
-        }
-        bound
+        let needs = self.needs(key, punctuation);
+        self.kept_for(&needs, punctuation)
     }
 
     /// Writes where matches ended whose start is forgotten, if there are such.

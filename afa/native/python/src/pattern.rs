@@ -113,7 +113,7 @@ fn read_pattern(bytes: &[u8], shared: &mut Shared) -> Result<(Program, Vec<NewAr
 
 /// Nil, or `[variables, partition, [[name, expression]...], leading, trailing, speculates, timeouts, compressed,
 /// components]`.
-fn read_query(reader: &mut Reader<'_>, registers: &[Register]) -> Result<Option<Box<Query>>, Malformed> {
+fn read_query(reader: &mut Reader<'_>, registers: &[Register]) -> Result<Option<Arc<Query>>, Malformed> {
     if reader.nil() {
         return Ok(None);
     }
@@ -140,7 +140,7 @@ fn read_query(reader: &mut Reader<'_>, registers: &[Register]) -> Result<Option<
             variables.into_iter().map(number).collect()
         })
         .collect::<Result<_, Malformed>>()?;
-    Ok(Some(Box::new(Query {
+    Ok(Some(Arc::new(Query {
         variables,
         partition,
         returns,
