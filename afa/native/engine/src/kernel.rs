@@ -263,7 +263,7 @@ fn all_finite(numbers: &[f64; WORD_ROWS]) -> bool {
 /// 64 truths as one word. Eight lanes, so that compilers make it comparisons and masks of whole vectors.
 #[inline(always)]
 #[allow(clippy::inline_always)] // into the code for the machine's vectors
-fn packed_word<T: Copy>(rows: &[T; WORD_ROWS], holds: impl Fn(T) -> bool) -> u64 {
+pub(crate) fn packed_word<T: Copy>(rows: &[T; WORD_ROWS], holds: impl Fn(T) -> bool) -> u64 {
     let mut lanes = [0_u64; LANES];
     for (rows, bits) in rows.as_chunks::<LANES>().0.iter().zip(BITS.as_chunks::<LANES>().0) {
         for lane in 0..LANES {

@@ -89,6 +89,7 @@ mod retaining;
 mod row_order;
 pub mod row_view;
 pub mod rows;
+mod run_ends;
 mod runs;
 pub mod scan;
 pub mod scanned;

@@ -6,9 +6,10 @@ use crate::classifying::classify_rows;
 use crate::domain::{Origin, is_released};
 use crate::engine::Engine;
 use crate::expression::EventView;
-use crate::kernel::{WORD_ROWS, vectorized};
+use crate::kernel::vectorized;
 use crate::program::{Program, UNRELEASED, UNSEEN};
 use crate::rows::{Stretch, row_number};
+use crate::run_ends::RunEnds;
 use crate::value::Value;
 
 /// No key: the row is not to be taken.
@@ -54,6 +55,8 @@ pub(crate) struct Segment {
     pub(crate) span: Option<(i64, i64)>,
     /// Whether each of the rows is known to have a later time than the row before.
     pub(crate) ascends: bool,
+    /// Where runs end, as soon as it was asked for.
+    run_ends: RunEnds,
     /// The rows of a run with gaps.
     pub(crate) gapped: Vec<u32>,
     /// Rows that wait for the end of the batch.
@@ -76,11 +79,12 @@ impl Segment {
 
     /// Finds the end of the run that begins at a place: rows of one key in order, over rows that are not to be taken. If
     /// there are such, its rows are put into `gapped`.
-    pub(crate) fn find_run(&self, place: usize, times: &[i64], gapped: &mut Vec<u32>) -> usize {
+    pub(crate) fn find_run(&mut self, place: usize, times: &[i64], gapped: &mut Vec<u32>) -> usize {
         let key = self.keys[place];
-        let (mut begin, mut end) = (place, place + 1);
+        self.run_ends.find(&self.keys, (!self.ascends).then_some(times));
+        let mut begin = place;
         loop {
-            end += count_run(&self.keys[begin..], (!self.ascends).then_some(&times[begin..]));
+            let end = self.run_ends.at_or_after(begin) + 1;
             let gap = self.keys[end..].iter().take_while(|other| **other == NO_KEY).count();
             let next = end + gap;
             let goes_on = gap > 0 && self.keys.get(next) == Some(&key) && times[next] > times[end - 1];
@@ -91,7 +95,7 @@ impl Segment {
             if !goes_on {
                 return end;
             }
-            (begin, end) = (next, next + 1);
+            begin = next;
         }
     }
 
@@ -99,6 +103,7 @@ impl Segment {
         self.keys.clear();
         self.records.clear();
         self.origins.clear();
+        self.run_ends.forget();
         (self.span, self.ascends) = (None, false);
     }
 }
@@ -300,48 +305,6 @@ impl Engine {
             }
         }
     }
-}
-
-/// Of a run so many rows are looked at one by one first: a block is too much for a short one.
-const FIRST_ROWS: usize = 16;
-
-/// How many rows after the first have its key and a time later than the row before; without times all have.
-fn count_run(keys: &[u32], times: Option<&[i64]>) -> usize {
-    let mut count = 0;
-    let is_later = |count: usize| times.is_none_or(|times| times[count] < times[count + 1]);
-    let goes_on = |count: usize| keys[count] == keys[count + 1] && is_later(count);
-    while count + 1 < keys.len().min(FIRST_ROWS) && goes_on(count) {
-        count += 1;
-    }
-    if count + 1 < FIRST_ROWS {
-        return count;
-    }
-    count += vectorized(
-        #[inline(always)]
-        || count_blocks(&keys[count..], times.map(|times| &times[count..])),
-    );
-    while count + 1 < keys.len() && goes_on(count) {
-        count += 1;
-    }
-    count
-}
-
-/// The same in whole blocks: most streams are in order, and often of one key.
-#[inline(always)]
-#[allow(clippy::inline_always)] // into the code for the machine's vectors
-fn count_blocks(keys: &[u32], times: Option<&[i64]>) -> usize {
-    let mut count = 0;
-    while let Some(block) = keys.get(count..=count + WORD_ROWS) {
-        let mut others = 0;
-        for (key, next) in block[..WORD_ROWS].iter().zip(&block[1..]) {
-            others |= key ^ next;
-        }
-        if others != 0 || times.is_some_and(|times| !ascend(&times[count..=count + WORD_ROWS])) {
-            break;
-        }
-        count += WORD_ROWS;
-    }
-    count
 }
 
 /// Whether each time is later than the one before.
