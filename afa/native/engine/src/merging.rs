@@ -1,12 +1,15 @@
 //! Rows of a batch that come before stored entries: the lists as they were and the lists as they are now are stepped side by
 //! side, from the first such row on, until they are the same and no row is left.
 
+use std::ops::Range;
+
+use crate::class_reader::ClassReader;
 use crate::key::Key;
 use crate::lane::{Lane, Lanes};
 use crate::matcher::Matcher;
 use crate::page::{PAGE_ENTRIES, Page};
 use crate::pair::{PairWalk, Stepping};
-use crate::rows::{Reader, Rows, Stretch, parts};
+use crate::rows::{Rows, Stretch, parts};
 use crate::spine::{Place, Spine};
 
 /// So many entries of a page that is written anew are listed together: there is room for more.
@@ -20,12 +23,12 @@ pub(crate) struct Pair {
     differs: bool,
 }
 
-/// An entry of a page, stored before or new.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    ts: i64,
-    row: u32,
-    is_new: bool,
+/// Entries of a page in event order, stored before or new.
+#[derive(Debug, Default)]
+struct Merged {
+    times: Vec<i64>,
+    rows: Vec<u32>,
+    are_new: Vec<bool>,
 }
 
 /// Buffers that are kept from one batch to the next.
@@ -35,7 +38,7 @@ pub(crate) struct MergeScratch {
     pairs: Vec<Pair>,
     /// The entry before which each row belongs.
     places: Vec<Place>,
-    entries: Vec<Entry>,
+    entries: Merged,
 }
 
 impl Matcher<'_> {
@@ -87,7 +90,7 @@ impl Matcher<'_> {
             }
             let slots = scratch.places[at..at + here].iter().map(|place| place.slot);
             let new = rows.part(at, at + here).rows().zip(slots);
-            merge_page(self.rows, &key.spine.pages[page], new, &mut scratch.entries);
+            scratch.entries.merge(self.rows, &key.spine.pages[page], new);
             let pages = self.write_page(key, page, &scratch.entries, &mut scratch.pairs);
             (at, added, page) = (at + here, added + pages - 1, page + pages);
         }
@@ -119,9 +122,10 @@ impl Matcher<'_> {
 
     /// Writes the entries of a page anew, as one page or several, and steps the lists over them; the answer is how many
     /// pages it is now.
-    fn write_page(&mut self, key: &mut Key, page: usize, entries: &[Entry], pairs: &mut [Pair]) -> usize {
-        let count = entries.len().div_ceil(LISTED_TOGETHER);
-        let begin = |piece: usize| piece * entries.len() / count;
+    fn write_page(&mut self, key: &mut Key, page: usize, entries: &Merged, pairs: &mut [Pair]) -> usize {
+        let length = entries.rows.len();
+        let count = length.div_ceil(LISTED_TOGETHER);
+        let begin = |piece: usize| piece * length / count;
         let entering = key.spine.pages[page].entering.iter_mut();
         for ((pair, lane), pattern) in pairs.iter_mut().zip(entering).zip(self.lanes) {
             if !pair.differs {
@@ -129,7 +133,7 @@ impl Matcher<'_> {
             }
         }
         for piece in 0..count {
-            let entries = &entries[begin(piece)..begin(piece + 1)];
+            let part = begin(piece)..begin(piece + 1);
             if piece > 0 {
                 let lanes = pairs.iter_mut().zip(self.lanes).map(|(pair, pattern)| {
                     let mut lane = Lane::default();
@@ -139,13 +143,9 @@ impl Matcher<'_> {
                 let entering: Lanes = lanes.collect();
                 key.spine.pages.insert(page + piece, Page::new(entering));
             }
-            let target = &mut key.spine.pages[page + piece];
-            target.clear();
-            for entry in entries {
-                target.push(entry.ts, entry.row);
-            }
+            key.spine.pages[page + piece].list(&entries.times[part.clone()], &entries.rows[part.clone()]);
             for (pair, pattern) in pairs.iter_mut().zip(self.lanes) {
-                self.pair_walk(*pattern).step_merged(pair, entries);
+                self.pair_walk(*pattern).step_merged(pair, entries, part.clone());
             }
         }
         count
@@ -160,27 +160,58 @@ impl Pair {
 
 impl PairWalk<'_> {
     /// Steps the lists of a lane over entries, of which the old list sees only those that were stored before.
-    fn step_merged(&mut self, pair: &mut Pair, entries: &[Entry]) {
-        let mut reader = Reader::new(self.stepper.rows);
-        for entry in entries {
-            let (chunk, offset) = reader.find(entry.row);
-            let event = (entry.row, entry.ts, chunk.class(self.pattern, offset));
-            if entry.is_new {
-                if !pair.differs {
-                    pair.new.copy(&pair.old);
-                }
-                if self.stepper.advance_beside(&mut pair.new, &mut pair.old, event) {
-                    self.note_inserts(&mut pair.new, entry.row);
-                }
-            } else if pair.differs {
-                self.step_both(&mut pair.old, &mut pair.new, event);
-            } else {
-                self.stepper.advance(&mut pair.old, event);
-                continue;
+    fn step_merged(&mut self, pair: &mut Pair, entries: &Merged, part: Range<usize>) {
+        let mut at = part.start;
+        while at < part.end {
+            let stored = entries.are_new[at..part.end].iter().take_while(|is_new| !**is_new);
+            let stored = at..at + stored.count();
+            at += self.step_stored(pair, &entries.times[stored.clone()], &entries.rows[stored]);
+            if at < part.end {
+                self.step_entry(pair, (entries.rows[at], entries.times[at]), entries.are_new[at]);
+                at += 1;
             }
-            pair.differs = !pair.old.is(&pair.new);
         }
         self.count_refused();
+    }
+
+    /// Steps them over entries that were stored before, as far as moves are known and no window closes; the answer is over
+    /// how many.
+    fn step_stored(&mut self, pair: &mut Pair, times: &[i64], rows: &[u32]) -> usize {
+        if rows.is_empty() {
+            return 0;
+        }
+        let (mut classes, mut taken) = (ClassReader::new(self.stepper.rows, self.pattern), 0);
+        let mut event = |at: usize| (rows[at], classes.of(rows[at]));
+        if pair.differs {
+            let (count, are_same) = self.step_known(&mut pair.old, &mut pair.new, times, &mut event);
+            (taken, pair.differs) = (count, !are_same);
+        }
+        if !pair.differs && taken < rows.len() {
+            let event = |at| event(taken + at);
+            taken += pair
+                .old
+                .go(self.stepper.program, self.stepper.rows, &times[taken..], event);
+        }
+        taken
+    }
+
+    /// Steps them over one entry.
+    fn step_entry(&mut self, pair: &mut Pair, (row, ts): (u32, i64), is_new: bool) {
+        let event = (row, ts, self.stepper.rows.class(self.pattern, row));
+        if is_new {
+            if !pair.differs {
+                pair.new.copy(&pair.old);
+            }
+            if self.stepper.advance_beside(&mut pair.new, &mut pair.old, event) {
+                self.note_inserts(&mut pair.new, row);
+            }
+        } else if pair.differs {
+            self.step_both(&mut pair.old, &mut pair.new, event);
+        } else {
+            self.stepper.advance(&mut pair.old, event);
+            return;
+        }
+        pair.differs = !pair.old.is(&pair.new);
     }
 }
 
@@ -210,24 +241,27 @@ fn ends_at_or_after(spine: &Spine, page: usize, ts: i64) -> bool {
     spine.pages.get(page).is_some_and(|page| page.last_ts() >= ts)
 }
 
-/// Merges a page with new rows, each of which belongs before a slot.
-fn merge_page(rows: &Rows, page: &Page, new: impl Iterator<Item = (u32, usize)>, entries: &mut Vec<Entry>) {
-    entries.clear();
-    let times = page.times(rows);
-    let stored = |slot: usize| Entry {
-        ts: times[slot],
-        row: page.row(slot),
-        is_new: false,
-    };
-    let mut slot = 0;
-    for (row, before) in new {
-        entries.extend((slot..before).map(stored));
-        slot = before;
-        entries.push(Entry {
-            ts: rows.ts(row),
-            row,
-            is_new: true,
-        });
+impl Merged {
+    /// Merges a page with new rows, each of which belongs before a slot.
+    fn merge(&mut self, rows: &Rows, page: &Page, new: impl Iterator<Item = (u32, usize)>) {
+        self.times.clear();
+        self.rows.clear();
+        self.are_new.clear();
+        let (times, mut slot) = (page.times(rows), 0);
+        for (row, before) in new {
+            self.add_stored(page, times, slot..before);
+            slot = before;
+            self.times.push(rows.ts(row));
+            self.rows.push(row);
+            self.are_new.push(true);
+        }
+        self.add_stored(page, times, slot..times.len());
     }
-    entries.extend((slot..times.len()).map(stored));
+
+    /// Adds some of a page's entries, which have these times.
+    fn add_stored(&mut self, page: &Page, times: &[i64], slots: Range<usize>) {
+        self.rows.extend(page.stretch().part(slots.start, slots.end).rows());
+        self.times.extend_from_slice(&times[slots]);
+        self.are_new.resize(self.rows.len(), false);
+    }
 }

@@ -208,6 +208,19 @@ impl Page {
         self.length += 1;
     }
 
+    /// Becomes a list of these entries, whatever it was.
+    #[allow(clippy::cast_possible_truncation)] // entries of a page
+    pub(crate) fn list(&mut self, times: &[i64], rows: &[u32]) {
+        self.clear();
+        let Some(last_ts) = times.last() else {
+            return;
+        };
+        let listed = self.listed.get_or_insert_default();
+        listed.times.extend_from_slice(times);
+        listed.rows.extend_from_slice(rows);
+        (self.length, self.last_ts) = (rows.len() as u32, *last_ts);
+    }
+
     /// How many rows that follow each other it takes from one on without becoming anything else.
     #[inline]
     pub(crate) fn takes(&self, first: u32, longest_run: usize) -> usize {

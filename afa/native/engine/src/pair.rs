@@ -161,6 +161,19 @@ impl Stepping {
         }
     }
 
+    /// Goes over entries, whose rows and classes are told, as far as moves are known and no window closes; the answer is
+    /// over how many.
+    pub(crate) fn go(
+        &mut self,
+        program: &Program,
+        rows: &Rows,
+        times: &[i64],
+        event: impl FnMut(usize) -> (u32, u32),
+    ) -> usize {
+        let shaped = self.shaped.as_mut();
+        shaped.map_or(0, |shaped| shaped.go(program, rows, times, event))
+    }
+
     #[inline]
     pub(crate) fn is(&self, other: &Self) -> bool {
         match (&self.shaped, &other.shaped) {
@@ -269,7 +282,7 @@ impl PairWalk<'_> {
     /// Steps both as far as their moves are known and no window closes, or until they are the same: then they are not
     /// stepped any further. The answer is over how many entries, and whether they are the same.
     #[inline]
-    fn step_known(
+    pub(crate) fn step_known(
         &mut self,
         old: &mut Stepping,
         new: &mut Stepping,
@@ -285,8 +298,8 @@ impl PairWalk<'_> {
             let (old, new) = (old.words(program), new.words(program));
             note_words(self.findings, program, self.pattern, row, &old, &new);
         });
+        old.look_up_expiry(program, rows);
         if !are_same {
-            old.look_up_expiry(program, rows);
             new.look_up_expiry(program, rows);
         }
         (count, are_same)
