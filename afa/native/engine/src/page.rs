@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use crate::chunk::CHUNK_BITS;
 use crate::class_reader::ClassReader;
 use crate::lane::Lanes;
 use crate::rows::{Rows, Stretch, parts};
@@ -17,8 +18,8 @@ pub const MOST_ENTRIES: usize = 40;
 /// Listed entries: they may lie anywhere.
 #[derive(Clone, Debug, Default)]
 struct Entries {
-    times: SmallVec<[i64; PAGE_ENTRIES]>,
-    rows: SmallVec<[u32; PAGE_ENTRIES]>,
+    times: SmallVec<[i64; MOST_ENTRIES]>,
+    rows: SmallVec<[u32; MOST_ENTRIES]>,
     /// Per lane, a bit per entry: AFA+O lets computations come from the entry before. Only where a pattern asks, and
     /// never in runs.
     links: Vec<u16>,
@@ -408,6 +409,13 @@ impl Page {
         let Some(listed) = &self.listed else {
             return visit(parts(self.first).0, self.len());
         };
+        let Some(first) = listed.rows.first() else {
+            return;
+        };
+        // Mostly all of them are of one, which is seen sooner than where the next begins.
+        if listed.rows.iter().fold(0, |others, row| others | (row ^ first)) >> CHUNK_BITS == 0 {
+            return visit(parts(*first).0, self.len());
+        }
         for same in listed.rows.chunk_by(|row, next| parts(*row).0 == parts(*next).0) {
             visit(parts(same[0]).0, same.len());
         }

@@ -10,6 +10,13 @@ pub(crate) struct Passed {
     pub(crate) found: Move,
 }
 
+impl Passed {
+    const NOT_YET: Self = Self {
+        class: 0,
+        found: Move::UNKNOWN,
+    };
+}
+
 /// What a track was written under: how often stored entries were changed other than by a late event, and the number of
 /// the first shape.
 pub(crate) type Edition = (u64, u32);
@@ -56,16 +63,18 @@ impl Track {
         if self.passed.capacity() == 0 {
             self.passed.reserve_exact(MOST_ENTRIES + 1);
         }
-        let (mut shape, mut at) = (shape, from);
-        while at < classes.len() {
-            let class = classes[at];
-            let Some(found) = moves.get(shape, class).filter(|found| !found.is_stuck()) else {
+        let (begin, mut shape, mut at) = (self.passed.len(), shape, from);
+        // Room for all of them is made first: to look for it each time would take as long as the rest.
+        self.passed.resize(begin + classes.len() - from, Passed::NOT_YET);
+        for (step, class) in self.passed[begin..].iter_mut().zip(&classes[from..]) {
+            let Some(found) = moves.get(shape, *class).filter(|found| !found.is_stuck()) else {
                 break;
             };
-            self.passed.push(Passed { class, found: *found });
+            (step.class, step.found) = (*class, *found);
             shape = found.next;
             at += 1;
         }
+        self.passed.truncate(begin + at - from);
         (shape, at)
     }
 
