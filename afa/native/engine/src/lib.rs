@@ -28,6 +28,7 @@ pub mod change_table;
 pub mod chunk;
 mod class_reader;
 mod classifying;
+mod column_tests;
 pub mod configuration;
 mod constants;
 pub mod domain;
