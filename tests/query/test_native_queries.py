@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 import random
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -130,3 +132,47 @@ def test_a_query_that_explodes_is_bounded_and_marked() -> None:
     assert engine.stats()["degraded_keys"] == 1
     assert engine.stats()["refused_partial_matches"] > 0
     assert told[-1].to_records()[0]["degraded"] is True
+
+
+def projected(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
+    """What is told on balance, as one sees it who is not told what matches bind."""
+    told: Counter[tuple[Any, ...]] = Counter()
+    for row in rows:
+        op, sign = ("insert", -1) if row["op"] == "retract" else (row["op"], 1)
+        told[(op, *(row[name] for name in row if name not in ("op", "bindings", "match")))] += sign
+    return Counter({row: count for row, count in told.items() if count})
+
+
+@settings(max_examples=300)
+@given(seed=SEEDS, count=st.integers(1, 12), size=st.integers(1, 6), net=st.sampled_from(("record", "batch")))
+def test_without_bindings_there_are_as_many_matches(seed: int, count: int, size: int, net: Any) -> None:
+    """What is told is what the reference tells, without bindings; where only they change, nothing is."""
+    pattern = pattern_of(seed)
+    assert pattern.query is not None
+    loaded = [replace(pattern, query=replace(pattern.query, compressed=False))]
+    native, reference = Engine(loaded, net=net, bindings=False), Engine(loaded, engine="reference", net=net)
+    fed = lines(records_of(seed, count))
+    for begin in range(0, len(fed), size):
+        batch = fed[begin : begin + size]
+        told, expected = (engine.feed(batch).to_arrow().to_pylist() for engine in (native, reference))
+        assert projected(told) == projected(expected), (begin, batch)
+        assert all(row["bindings"] is None for row in told)
+        if net == "batch" or size == 1:
+            assert sum(map(abs, projected(told).values())) == len(told), "something comes and goes at once"
+
+
+def test_without_bindings_nothing_is_told_that_needs_them() -> None:
+    query = compile_query(parse_query("PATTERN SEQ(A a, B b) WHERE skip_till_any_match(a, b) { } WITHIN 1 hour"), "q")
+    told = Engine([query], bindings=False).feed(
+        [json.dumps({"key": "k", "ts": ts, "type": kind}).encode() for ts, kind in enumerate("AAB")]
+    )
+    assert [(row["start"], row["end"]) for row in told.to_arrow().to_pylist()] == [(0, 2), (1, 2)]
+    for ask in (told.to_records, told.encoded, lambda: told.to_arrow(ids=True)):
+        with pytest.raises(ValueError, match="bindings=False"):
+            ask()
+    assert query.query is not None
+    compressed = replace(query, query=replace(query.query, compressed=True))
+    with pytest.raises(ValueError, match="compressed"):
+        Engine([compressed], bindings=False)
+    with pytest.raises(ValueError, match="reference"):
+        Engine([query], engine="reference", bindings=False)

@@ -1,5 +1,6 @@
 //! The columns of a table in which queries tell: what they have bound, and which rows lack what others have.
 
+use crate::bound_text::WrittenIds;
 use crate::change_arrow::TextBuffer;
 use crate::change_table::{ChangeKind, ChangeRow, ChangeTable};
 
@@ -30,11 +31,11 @@ pub(crate) struct BoundColumns {
 impl BoundColumns {
     /// Those of a table; none if no query tells anything.
     pub(crate) fn of(table: &ChangeTable) -> Option<Self> {
-        if table.bound.is_empty() {
+        if !table.patterns.iter().any(|pattern| pattern.is_query) {
             return None;
         }
         let mut columns = Self {
-            bindings: TextBuffer::for_texts(table.rows.len(), 64),
+            bindings: TextBuffer::for_texts(table.rows.len(), table.text_of_bindings() / table.rows.len().max(1) + 1),
             bits: Vec::new(),
             nulls: [0; 4],
         };
@@ -49,10 +50,11 @@ impl BoundColumns {
                 columns.bits.push(byte);
             }
         }
+        let mut written = WrittenIds::default();
         for row in &table.rows {
             columns.bindings.push_with(|out| {
                 if has(table, row, Having::Bindings) {
-                    table.write_bindings(row, row.kind != ChangeKind::Timeout, out);
+                    table.write_bindings(row, row.kind != ChangeKind::Timeout, &mut written, out);
                 }
             });
         }
@@ -68,10 +70,10 @@ impl BoundColumns {
 
 fn has(table: &ChangeTable, row: &ChangeRow, kind: Having) -> bool {
     let is_match = matches!(row.kind, ChangeKind::Retract | ChangeKind::Insert);
-    let is_query = table.variables(row).is_some();
+    let pattern = &table.patterns[row.pattern as usize];
     match kind {
-        Having::Bindings => is_query && row.kind != ChangeKind::Punctuation,
-        Having::State => is_match && !is_query,
+        Having::Bindings => pattern.variables.is_some() && row.kind != ChangeKind::Punctuation,
+        Having::State => is_match && !pattern.is_query,
         Having::Match => is_match,
         Having::End => row.kind != ChangeKind::Timeout,
     }

@@ -78,7 +78,7 @@ pub struct Set {
 #[derive(Clone, Debug)]
 pub struct Conditional {
     /// What is reached in any case, not yet closed under epsilon arcs.
-    pub certain: Arc<[u32]>,
+    pub certain: Arc<[Link]>,
     /// Configurations and bodies that have to look at the event.
     pub open: Arc<[(u32, u32)]>,
     /// Whether the bodies only decide by the event, and do not compute from it.

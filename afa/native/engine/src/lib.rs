@@ -112,6 +112,7 @@ pub mod truths;
 pub mod value;
 pub mod walk;
 mod walker;
+mod ways;
 
 /// The version of this crate, which is that of the wheel it is shipped in.
 #[must_use]
