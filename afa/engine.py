@@ -67,9 +67,7 @@ class Engine:
             _check_without_bindings(engine, loaded)
         self._net: Net = net
         self._engine: NativeEngine | ReferenceEngine = (
-            NativeEngine(loaded, source, limits, bindings=bindings)
-            if engine == "native"
-            else ReferenceEngine(loaded)
+            NativeEngine(loaded, source, limits, bindings=bindings) if engine == "native" else ReferenceEngine(loaded)
         )
         self._fed = 0
 
@@ -189,7 +187,9 @@ def _check_without_bindings(engine: EngineName, patterns: Sequence[Pattern]) -> 
         raise ValueError("the reference engine always finds what matches bind; leave out `bindings=False`")
     for pattern in patterns:
         if pattern.query is not None and pattern.query.compressed:
-            raise ValueError(f"the compressed query `{pattern.name}` tells graphs of bindings; leave out `bindings=False`")
+            raise ValueError(
+                f"the compressed query `{pattern.name}` tells graphs of bindings; leave out `bindings=False`"
+            )
 
 
 def _known(found: Known | None, key: str) -> Known:

@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -143,8 +144,8 @@ def projected(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
     return Counter({row: count for row, count in told.items() if count})
 
 
-@settings(max_examples=300)
-@given(seed=SEEDS, count=st.integers(1, 12), size=st.integers(1, 6), net=st.sampled_from(("record", "batch")))
+@settings(max_examples=150)
+@given(seed=SEEDS, count=st.integers(1, 9), size=st.integers(1, 6), net=st.sampled_from(("record", "batch")))
 def test_without_bindings_there_are_as_many_matches(seed: int, count: int, size: int, net: Any) -> None:
     """What is told is what the reference tells, without bindings; where only they change, nothing is."""
     pattern = pattern_of(seed)
@@ -176,3 +177,49 @@ def test_without_bindings_nothing_is_told_that_needs_them() -> None:
         Engine([compressed], bindings=False)
     with pytest.raises(ValueError, match="reference"):
         Engine([query], engine="reference", bindings=False)
+
+
+LONG_QUERIES = (
+    "SEQ(A+ a[], B b) WHERE skip_till_next_match(a[], b) { [k] AND a[1].x % 2 = 0 AND b.x < 2 } WITHIN 60 ms",
+    "SEQ(A+ a[], ANY b) WHERE skip_till_next_match(a[], b) { [k] AND b.x % 3 = 1 } WITHIN 40 ms RETURN a.len AS many",
+    "SEQ(A a, B+ b[], A c) WHERE skip_till_next_match(a, b[], c) { [k] AND b[i].x >= b[i-1].x } WITHIN 30 ms",
+    "SEQ({A a, B+ b[]}, A c) WHERE skip_till_next_match(a, b[], c) { [k] AND c.x % 2 <> 1 } WITHIN 12 ms",
+    "SEQ(ANY+ a[], B b) WHERE partition_contiguity(a[], b) { [k] AND a[i].x > 0 } WITHIN 100 ms",
+    "SEQ(~B n, A+ a[], B b) WHERE skip_till_next_match(n, a[], b) { [k] AND n.x = 2 } WITHIN 20 ms",
+)
+
+
+def long_batch(pick: random.Random, begin: int, count: int, late: bool) -> pa.RecordBatch:
+    """Events of one key, mostly in order, in columns with and without values; a few of them late."""
+    rows = range(begin, begin + count)
+    kinds = pick.choice((("A",), ("A", "B"), ("A", "A", "A", "B", "CC"), ("A", "B", None)))
+    few = [pick.randrange(begin, begin + count) for _ in range(3)]
+    columns = {
+        "key": pa.array(["k" for _ in rows]),
+        "ts": pa.array([max(0, row - pick.randrange(9)) if late and row in few else row for row in rows], pa.int64()),
+        "type": pa.array([pick.choice("ABC") if row in few else pick.choice(kinds) for row in rows], pa.string()),
+        "x": pa.array([pick.choice((0, 1, 2, 3, -3, None)) for _ in rows], pa.int64()),
+        "k": pa.array([None if row in few else pick.choice((1, 2)) for row in rows], pa.int64()),
+    }
+    if pick.random() < 0.3:
+        columns["x"] = columns["x"].cast(pa.float64())
+    return pa.RecordBatch.from_pydict(columns)
+
+
+@settings(max_examples=12, deadline=None)
+@given(seed=SEEDS, text=st.sampled_from(LONG_QUERIES), late=st.booleans(), bindings=st.booleans())
+def test_long_batches_of_columns(seed: int, text: str, late: bool, bindings: bool) -> None:
+    pick = random.Random(seed)
+    loaded = [compile_query(parse_query(f"PATTERN {text}"), "q")]
+    native, reference = Engine(loaded, bindings=bindings), Engine(loaded, engine="reference")
+    begin = 0
+    for count in (1, 33 + pick.randrange(9), pick.randrange(1, 9)):
+        batch = long_batch(pick, begin, count, late)
+        begin += count
+        told, expected = native.feed(batch), reference.feed(batch)
+        if bindings:
+            assert told.to_arrow(ids=True).to_pylist() == expected.to_arrow(ids=True).to_pylist()
+        else:
+            assert projected(told.to_arrow().to_pylist()) == projected(expected.to_arrow().to_pylist())
+        if pick.random() < 0.5:
+            assert native.punctuate(begin - 20).late == reference.punctuate(begin - 20).late

@@ -17,7 +17,7 @@ pub(crate) enum Having {
     End,
 }
 
-const KINDS: [Having; 4] = [Having::Bindings, Having::State, Having::Match, Having::End];
+const KINDS: usize = 4;
 
 /// Bits of rows and the texts of bindings.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct BoundColumns {
     pub(crate) bindings: TextBuffer,
     /// Kind after kind.
     bits: Vec<u8>,
-    nulls: [usize; 4],
+    nulls: [usize; KINDS],
 }
 
 impl BoundColumns {
@@ -37,23 +37,20 @@ impl BoundColumns {
         let mut columns = Self {
             bindings: TextBuffer::for_texts(table.rows.len(), table.text_of_bindings() / table.rows.len().max(1) + 1),
             bits: Vec::new(),
-            nulls: [0; 4],
+            nulls: [0; KINDS],
         };
-        for kind in KINDS {
-            for rows in table.rows.chunks(8) {
-                let has = rows
-                    .iter()
-                    .enumerate()
-                    .map(|(bit, row)| u8::from(has(table, row, kind)) << bit);
-                let byte = has.fold(0, |byte, bit| byte | bit);
-                columns.nulls[kind as usize] += rows.len() - byte.count_ones() as usize;
-                columns.bits.push(byte);
+        let bytes = table.rows.len().div_ceil(8);
+        columns.bits.resize(KINDS * bytes, 0);
+        for (place, row) in table.rows.iter().enumerate() {
+            for (kind, has) in having(table, row).into_iter().enumerate() {
+                columns.bits[kind * bytes + place / 8] |= u8::from(has) << (place % 8);
+                columns.nulls[kind] += usize::from(!has);
             }
         }
         let mut written = WrittenIds::default();
         for row in &table.rows {
             columns.bindings.push_with(|out| {
-                if has(table, row, Having::Bindings) {
+                if having(table, row)[Having::Bindings as usize] {
                     table.write_bindings(row, row.kind != ChangeKind::Timeout, &mut written, out);
                 }
             });
@@ -63,18 +60,19 @@ impl BoundColumns {
 
     /// The bits of rows that have something, and how many have not.
     pub(crate) fn validity(&self, kind: Having) -> (&[u8], usize) {
-        let (bytes, number) = (self.bits.len() / KINDS.len(), kind as usize);
+        let (bytes, number) = (self.bits.len() / KINDS, kind as usize);
         (&self.bits[number * bytes..(number + 1) * bytes], self.nulls[number])
     }
 }
 
-fn has(table: &ChangeTable, row: &ChangeRow, kind: Having) -> bool {
+/// What a row has, in the order of the kinds.
+fn having(table: &ChangeTable, row: &ChangeRow) -> [bool; KINDS] {
     let is_match = matches!(row.kind, ChangeKind::Retract | ChangeKind::Insert);
     let pattern = &table.patterns[row.pattern as usize];
-    match kind {
-        Having::Bindings => pattern.variables.is_some() && row.kind != ChangeKind::Punctuation,
-        Having::State => is_match && !pattern.is_query,
-        Having::Match => is_match,
-        Having::End => row.kind != ChangeKind::Timeout,
-    }
+    [
+        pattern.variables.is_some() && row.kind != ChangeKind::Punctuation,
+        is_match && !pattern.is_query,
+        is_match,
+        row.kind != ChangeKind::Timeout,
+    ]
 }

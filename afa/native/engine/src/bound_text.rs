@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, IdSlot, Outcome, Sources, packed, write_member};
-use crate::json_text::{POSITION_DIGITS, Positions, write_int, write_position, write_text};
+use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, Outcome, Sources, packed, write_member};
+use crate::json_text::{POSITION_DIGITS, Positions, write_int, write_text};
 use crate::value::Value;
 
 /// A match id, and of a query what it returns.
@@ -15,11 +15,12 @@ pub(crate) type Identity = ([u8; 16], Option<Arc<[Value]>>);
 pub type Bindings = Vec<(Arc<str>, Vec<(i64, String)>)>;
 
 /// Lists of ids that were written into a text: what begins like one of them is copied.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct WrittenIds {
     lists: Vec<WrittenList>,
     /// The one to be forgotten next.
     oldest: usize,
+    positions: Positions,
 }
 
 /// Ids that are all as long: positions.
@@ -52,8 +53,15 @@ impl WrittenIds {
             if out.len() > at {
                 out.push(b',');
             }
-            are_positions &= event.id.is_short_position();
-            table.write_event_id(event.id, out);
+            if event.id.is_short_position() {
+                out.push(b'"');
+                self.positions.write(out, event.id.number());
+                out.push(b'"');
+            } else {
+                // Not all are as long then.
+                are_positions = false;
+                write_text(out, &table.id_text(event.id));
+            }
         }
         if are_positions && copied < span.len() && span.len() > 1 {
             self.note(
@@ -159,16 +167,6 @@ impl ChangeTable {
             out.push(b']');
         }
         out.push(b'}');
-    }
-
-    /// Appends an id in quotes; a position needs no look at its characters.
-    fn write_event_id(&self, id: IdSlot, out: &mut Vec<u8>) {
-        if !id.is_short_position() {
-            return write_text(out, &self.id_text(id));
-        }
-        out.push(b'"');
-        write_position(out, id.number());
-        out.push(b'"');
     }
 
     /// Appends the rest of a start event that no match came from.

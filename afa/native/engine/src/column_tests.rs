@@ -133,7 +133,7 @@ mod tests {
 
     /// The row-by-row way and the way by column say the same.
     fn check(node: &Node, truth: impl Fn(usize) -> Option<bool>) {
-        for count in [1, 64, 400] {
+        for count in [1_usize, 64, 400] {
             let mut bits = vec![u64::MAX; count.div_ceil(64)];
             let unknown = test_column(&rows(count), node, &mut bits).expect("a way by column");
             let found = (0..count).map(|row| bits[row / 64] >> (row % 64) & 1 != 0);

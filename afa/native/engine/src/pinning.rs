@@ -13,7 +13,7 @@ use crate::chunk::{Chunk, Payload};
 use crate::configuration::UNKNOWN;
 use crate::expression::{EventView, FieldPath, Node};
 use crate::forgetting::put;
-use crate::kernel::rows_mask;
+use crate::kernel::{rows_mask, vectorized};
 use crate::program::{Class, CompiledBody, Program};
 use crate::rows::Rows;
 use crate::segment::NO_KEY;
@@ -38,9 +38,9 @@ const BLOCK: usize = 64;
 /// Of rows whose type is known, and the same, the classes by the value of an int column.
 struct PinnedInts {
     kind: Value,
-    /// The ints that are told apart, with their numbers.
-    known: Vec<(i64, usize)>,
-    /// By class without value, and place in `known`; 0: not known yet, else the class and one.
+    /// The ints that are told apart.
+    known: Vec<i64>,
+    /// By class without value and place in `known` from 1 on, the class and one; 0: not known yet.
     table: Vec<u32>,
 }
 
@@ -52,24 +52,17 @@ impl PinnedInts {
             .iter()
             .enumerate()
             .filter(|(_, (_, known))| *known == kind);
-        let known: Vec<(i64, usize)> = of_kind
-            .filter_map(|(number, (value, _))| match value {
-                Value::Int(int) => Some((*int, number)),
-                _ => None,
-            })
-            .collect();
-        let classes = pinned
-            .classes
-            .keys()
-            .map(|(class, _)| *class as usize + 1)
-            .max()
-            .unwrap_or(0);
-        let mut table = vec![0; classes * known.len()];
-        for (place, (_, number)) in known.iter().enumerate() {
-            for class in 0..classes {
-                #[allow(clippy::cast_possible_truncation)] // a class
-                let found = pinned.classes.get(&(class as u32, *number));
-                table[class * known.len() + place] = found.map_or(0, |class| class + 1);
+        let ints = of_kind.filter_map(|(number, (value, _))| match value {
+            Value::Int(int) => Some((*int, number)),
+            _ => None,
+        });
+        let (known, numbers): (Vec<i64>, Vec<usize>) = ints.unzip();
+        let classes = pinned.classes.keys().map(|(class, _)| *class as usize + 1).max();
+        let width = known.len() + 1;
+        let mut table = vec![0; classes.unwrap_or(0) * width];
+        for ((class, number), pinned) in &pinned.classes {
+            if let Some(place) = numbers.iter().position(|known| known == number) {
+                table[*class as usize * width + place + 1] = pinned + 1;
             }
         }
         Self { kind, known, table }
@@ -86,20 +79,41 @@ impl PinnedInts {
     /// Gives rows with these ints the classes that say which they have; a bit for each that has to be looked at alone.
     fn pin(&self, ints: &[i64], classes: &mut [u32]) -> u64 {
         let mut places = [0_u32; BLOCK];
-        for (place, (known, _)) in (1..).zip(&self.known) {
+        if let Ok(ints) = <&[i64; BLOCK]>::try_from(ints) {
+            vectorized(
+                #[inline(always)]
+                || find_places(&self.known, ints, &mut places),
+            );
+        } else {
             for (row, int) in places.iter_mut().zip(ints) {
-                *row |= if int == known { place } else { 0 };
+                *row = (1..)
+                    .zip(&self.known)
+                    .find(|(_, known)| *known == int)
+                    .map_or(0, |(place, _)| place);
             }
         }
-        let mut left = 0;
+        let (width, mut left) = (self.known.len() + 1, 0);
         for (row, (class, place)) in classes.iter_mut().zip(places).enumerate() {
-            let at = *class as usize * self.known.len() + place.wrapping_sub(1) as usize;
-            match self.table.get(at).filter(|known| place > 0 && **known > 0) {
-                Some(known) => *class = known - 1,
-                None => left |= 1 << row,
-            }
+            let known = self
+                .table
+                .get(*class as usize * width + place as usize)
+                .copied()
+                .unwrap_or(0);
+            left |= u64::from(known == 0) << row;
+            *class = if known == 0 { *class } else { known - 1 };
         }
         left
+    }
+}
+
+/// Of each int the place among those that are known, from 1 on.
+#[inline(always)]
+#[allow(clippy::inline_always)] // into the code for the machine's vectors
+fn find_places(known: &[i64], ints: &[i64; BLOCK], places: &mut [u32; BLOCK]) {
+    for (place, known) in (1..).zip(known) {
+        for (row, int) in places.iter_mut().zip(ints) {
+            *row |= if int == known { place } else { 0 };
+        }
     }
 }
 

@@ -98,8 +98,6 @@ pub struct Program {
     pub(crate) output: Output,
     pub(crate) query: Option<Arc<Query>>,
     pub(crate) pinned: Option<Pinned>,
-    /// Of a query: several runs of one start event may have come to one configuration, or have bound the same.
-    pub(crate) ways_meet: bool,
     /// Fences that were unknown and transfers that failed.
     pub errors: u64,
     /// Fences that were evaluated.
@@ -148,7 +146,6 @@ impl Program {
             output: frame.output,
             query: frame.query,
             pinned: None,
-            ways_meet: false,
             errors: 0,
             evaluations: 0,
             sets: Sets::default(),

@@ -21,6 +21,7 @@ pub enum Output {
 
 /// What an automaton that was made from a query has beside its arcs. Expressions read its registers.
 #[derive(Clone, Debug, Default)]
+#[allow(clippy::struct_excessive_bools)] // options that have nothing to do with each other
 pub struct Query {
     /// The variables that bind events, in order of declaration.
     pub variables: Arc<[Arc<str>]>,
@@ -102,7 +103,7 @@ impl Program {
     /// nothing before it matters.
     pub(crate) fn has_ways_apart(&self) -> bool {
         let looks_back = |query: &Query| !query.leading.is_empty();
-        self.only_adds() && !self.ways_meet && !self.query.as_deref().is_some_and(looks_back)
+        self.only_adds() && !self.sets.ways_meet && !self.query.as_deref().is_some_and(looks_back)
     }
 
     /// Whether a punctuation may let matches be told.

@@ -256,7 +256,7 @@ impl Program {
 
     /// The code of the set that an event has led to, closed under epsilon arcs and cut to its limit.
     fn reached(&mut self, class: u32, links: &[Link], consumed: u64) -> Code {
-        self.ways_meet = self.ways_meet || !self.are_apart(class, links);
+        self.sets.ways_meet = self.sets.ways_meet || !self.are_apart(class, links);
         let mut members = links.iter().map(|link| link.to).collect();
         self.close(class, &mut members);
         members.sort_unstable();

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::class_reader::ClassReader;
 use crate::configuration::{Code, DEAD, Link, SLOW, unmarked};
 use crate::found::Found;
@@ -18,11 +20,14 @@ pub(crate) struct Part {
     pub(crate) length: usize,
 }
 
+/// By variable what was bound; few queries have many.
+type Parts = SmallVec<[Part; 4]>;
+
 /// What leads to one configuration: by variable what was bound.
 #[derive(Clone, Debug)]
 struct Way {
     configuration: u32,
-    parts: Vec<Part>,
+    parts: Parts,
 }
 
 /// A match, and by variable what it has bound.
@@ -31,7 +36,7 @@ pub(crate) struct Followed {
     pub(crate) record: u32,
     pub(crate) end: u32,
     pub(crate) configuration: u32,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Parts,
 }
 
 /// Where a class leads from a set, and how; of no class if that depends on the event itself.
@@ -50,7 +55,7 @@ pub(crate) struct Steps(Vec<Step>);
 /// The ways of one start event.
 #[derive(Debug, Default)]
 pub(crate) struct Ways {
-    ways: Vec<Way>,
+    live: Vec<Way>,
     /// Rows, each list in order.
     pub(crate) trails: Vec<Vec<u32>>,
     pub(crate) matches: Vec<Followed>,
@@ -110,24 +115,30 @@ impl Ways {
         let variables = program.query.as_ref().map_or(0, |query| query.variables.len());
         let mut followed = Self::default();
         followed
-            .ways
+            .live
             .extend(program.sets.set(code).members.iter().map(|configuration| Way {
                 configuration: *configuration,
-                parts: vec![Part::default(); variables],
+                parts: SmallVec::from_elem(Part::default(), variables),
             }));
-        let (mut left, mut at) = (found, Some(place));
-        while let Some(here) = at.filter(|_| !left.is_empty() && code != DEAD) {
-            let row = key.spine.row(here);
-            let class = classes.of(row);
-            if class < UNRELEASED {
-                let step = steps.find(program, rows, class, code, row);
-                followed.go(&step.links, row);
-                code = step.next;
-                let ending = left.iter().take_while(|found| found.end == row).count();
-                followed.end(&left[..ending]);
-                left = &left[ending..];
+        let (mut left, mut first) = (found, place.slot);
+        for number in place.page..key.spine.pages.len() {
+            let page = &key.spine.pages[number];
+            for slot in first..page.len() {
+                if left.is_empty() || code == DEAD {
+                    return followed;
+                }
+                let row = page.row(slot);
+                let class = classes.of(row);
+                if class < UNRELEASED {
+                    let step = steps.find(program, rows, class, code, row);
+                    followed.go(&step.links, row);
+                    code = step.next;
+                    let ending = left.iter().take_while(|found| found.end == row).count();
+                    followed.end(&left[..ending]);
+                    left = &left[ending..];
+                }
             }
-            at = key.spine.next(here);
+            first = 0;
         }
         followed
     }
@@ -135,14 +146,14 @@ impl Ways {
     /// Follows links at an event.
     #[inline]
     fn go(&mut self, links: &[Link], row: u32) {
-        if let ([way], [link]) = (&mut self.ways[..], links) {
+        if let ([way], [link]) = (&mut self.live[..], links) {
             way.configuration = link.to;
             if let Some(variable) = link.binds {
                 bind(&mut self.trails, &mut way.parts[usize::from(variable)], row);
             }
             return;
         }
-        let before = std::mem::take(&mut self.ways);
+        let before = std::mem::take(&mut self.live);
         for link in links {
             let Some(way) = before.iter().find(|way| way.configuration == link.from) else {
                 continue;
@@ -152,7 +163,7 @@ impl Ways {
             if let Some(variable) = link.binds {
                 bind(&mut self.trails, &mut way.parts[usize::from(variable)], row);
             }
-            self.ways.push(way);
+            self.live.push(way);
         }
     }
 
@@ -160,7 +171,7 @@ impl Ways {
     fn end(&mut self, found: &[Found]) {
         for found in found {
             let is_its = |way: &&Way| way.configuration == found.configuration;
-            self.matches.extend(self.ways.iter().find(is_its).map(|way| Followed {
+            self.matches.extend(self.live.iter().find(is_its).map(|way| Followed {
                 record: found.record,
                 end: found.end,
                 configuration: found.configuration,
