@@ -116,8 +116,8 @@ class NativeChanges(Changes):
 class ChangesWithoutBindings(NativeChanges):
     """Of an engine that was not asked what the matches of queries bind: their ids, which say it, are not known."""
 
-    @property
-    def told(self) -> list[Told]:
+    @cached_property
+    def told(self) -> list[Told]:  # type: ignore[override]  # as in the class above
         raise ValueError(_NOT_ASKED)
 
     def encoded(self) -> list[Encoded]:
