@@ -112,23 +112,27 @@ mod tests {
         });
         let columns: [(&str, ArrayRef); 4] = [
             ("key", Arc::new(StringArray::from(vec!["k"; count]))),
-            ("ts", Arc::new(Int64Array::from_iter_values(0..count as i64))),
+            ("ts", Arc::new(Int64Array::from_iter_values((0..).take(count)))),
             ("type", Arc::new(kinds.collect::<StringArray>())),
             ("x", Arc::new(numbers.collect::<Int64Array>())),
         ];
         ArrowRows::new(&RecordBatch::try_from_iter(columns).expect("columns")).expect("a batch")
     }
 
-    fn field(name: &str) -> Box<Node> {
+    fn field(name: &str) -> Node {
         let path = FieldPath {
             steps: Arc::new([name.into()]),
             declared: 0,
         };
-        Box::new(Node::Field(path))
+        Node::Field(path)
     }
 
-    fn literal(value: Value) -> Box<Node> {
-        Box::new(Node::Literal(value))
+    fn literal(value: Value) -> Node {
+        Node::Literal(value)
+    }
+
+    fn comparison(comparison: Comparison, left: Node, right: Node) -> Node {
+        Node::Comparison(comparison, Box::new(left), Box::new(right))
     }
 
     /// The row-by-row way and the way by column say the same.
@@ -153,12 +157,16 @@ mod tests {
             (i64::MAX, 0),
             (64, 63),
         ] {
-            for comparison in [Comparison::Equal, Comparison::NotEqual] {
-                let modulo = Node::Arithmetic(Arithmetic::Mod, field("x"), literal(Value::Int(divisor)));
-                let node = Node::Comparison(comparison, Box::new(modulo), literal(Value::Int(rest)));
+            for kind in [Comparison::Equal, Comparison::NotEqual] {
+                let modulo = Node::Arithmetic(
+                    Arithmetic::Mod,
+                    Box::new(field("x")),
+                    Box::new(literal(Value::Int(divisor))),
+                );
+                let node = comparison(kind, modulo, literal(Value::Int(rest)));
                 check(&node, |row| {
                     let is_equal = NUMBERS[row % NUMBERS.len()]?.rem_euclid(divisor) == rest;
-                    Some(is_equal == (comparison == Comparison::Equal))
+                    Some(is_equal == (kind == Comparison::Equal))
                 });
             }
         }
@@ -166,9 +174,9 @@ mod tests {
 
     #[test]
     fn a_value_equals_itself_if_there_is_one() {
-        let node = Node::Comparison(Comparison::Equal, field("x"), field("x"));
+        let node = comparison(Comparison::Equal, field("x"), field("x"));
         check(&node, |row| NUMBERS[row % NUMBERS.len()].map(|_| true));
-        let nothing = Node::Comparison(Comparison::Equal, field("y"), field("y"));
+        let nothing = comparison(Comparison::Equal, field("y"), field("y"));
         let mut bits = [0];
         assert_eq!(test_column(&rows(9), &nothing, &mut bits), Some(9));
         assert_eq!(bits, [0]);
@@ -176,17 +184,17 @@ mod tests {
 
     #[test]
     fn types_are_compared_many_at_a_time() {
-        for (comparison, kind) in [
+        for (how, kind) in [
             (Comparison::Equal, "Stock"),
             (Comparison::NotEqual, "Stock"),
             (Comparison::Equal, "x"),
         ] {
-            let own = Box::new(Node::Attribute(Attribute::Kind));
-            let node = Node::Comparison(comparison, own, literal(Value::Str(kind.into())));
+            let own = Node::Attribute(Attribute::Kind);
+            let node = comparison(how, own, literal(Value::Str(kind.into())));
             check(&node, |row| {
                 let own = if row % 190 == 180 { "Other" } else { "Stock" };
                 let is_equal = own == kind;
-                (row % 150 != 140).then_some(is_equal == (comparison == Comparison::Equal))
+                (row % 150 != 140).then_some(is_equal == (how == Comparison::Equal))
             });
         }
     }
