@@ -14,6 +14,7 @@ from afa.records import Change, EmittedPunctuation, GraphChange, Match, MatchCha
 Told = tuple[int, Change]  # the index of the record that led to it, and the change
 Encoded = tuple[bytes | None, bytes, list[tuple[str, bytes]]]  # key, value, headers: ready to produce
 
+_NOT_ASKED: Final = "the engine has `bindings=False`: there are no match ids and no bindings; take to_arrow(ids=False)"
 _TEXT_COLUMNS: Final = ("op", "pattern", "key", "state", "first", "last", "registers", "bindings", "match")
 
 
@@ -110,6 +111,22 @@ class NativeChanges(Changes):
         except ImportError:
             import_pyarrow()
             raise
+
+
+class ChangesWithoutBindings(NativeChanges):
+    """Of an engine that was not asked what the matches of queries bind: their ids, which say it, are not known."""
+
+    @cached_property
+    def told(self) -> list[Told]:  # type: ignore[override]  # as in the class above
+        raise ValueError(_NOT_ASKED)
+
+    def encoded(self) -> list[Encoded]:
+        raise ValueError(_NOT_ASKED)
+
+    def to_arrow(self, ids: bool = False) -> Any:
+        if ids:
+            raise ValueError(_NOT_ASKED)
+        return super().to_arrow()
 
 
 def import_pyarrow() -> Any:

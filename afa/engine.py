@@ -36,6 +36,7 @@ class Engine:
 
     `net` says whether the law holds after every record or after every batch. `source` maps the fields of raw records as
     a source of the fleet document does; without one they have the shape of a tape's line. `limits` are bounds by name.
+    Without `bindings` the matches of queries are told, but not what they have bound, nor their ids, which say it.
     """
 
     def __init__(
@@ -45,6 +46,8 @@ class Engine:
         net: Net = "record",
         source: Source | Mapping[str, Any] | None = None,
         limits: Mapping[str, int] | None = None,
+        *,
+        bindings: bool = True,
     ) -> None:
         loaded = sorted(patterns, key=lambda pattern: pattern.name)
         limits = dict(limits or {})
@@ -60,9 +63,11 @@ class Engine:
             source = read_source(source, topic="records")
         if engine == "reference" and source is not None:
             raise ValueError("the reference engine reads the tape's record shape only; leave out `source`")
+        if not bindings:
+            _check_without_bindings(engine, loaded)
         self._net: Net = net
         self._engine: NativeEngine | ReferenceEngine = (
-            NativeEngine(loaded, source, limits) if engine == "native" else ReferenceEngine(loaded)
+            NativeEngine(loaded, source, limits, bindings=bindings) if engine == "native" else ReferenceEngine(loaded)
         )
         self._fed = 0
 
@@ -175,6 +180,16 @@ class Engine:
         if isinstance(self._engine, ReferenceEngine):
             return asdict(self._engine.counters) | {"degraded_keys": 0, "plan": "reference"}
         return self._engine.counters() | {"plan": "eager"}
+
+
+def _check_without_bindings(engine: EngineName, patterns: Sequence[Pattern]) -> None:
+    if engine == "reference":
+        raise ValueError("the reference engine always finds what matches bind; leave out `bindings=False`")
+    for pattern in patterns:
+        if pattern.query is not None and pattern.query.compressed:
+            raise ValueError(
+                f"the compressed query `{pattern.name}` tells graphs of bindings; leave out `bindings=False`"
+            )
 
 
 def _known(found: Known | None, key: str) -> Known:

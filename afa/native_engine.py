@@ -15,7 +15,7 @@ import msgpack
 from afa import _native
 from afa.arc_table import ArcTable, table_of
 from afa.arcs import read_expression
-from afa.changes import Changes, NativeChanges
+from afa.changes import Changes, ChangesWithoutBindings, NativeChanges
 from afa.errors import RecordError, SnapshotError
 from afa.expression import Scope, Type, pack
 from afa.expression.tree import INT_MIN
@@ -52,10 +52,14 @@ class _Beside:
 class NativeEngine:
     """Feeds the native engine. Arc changes and conditions whose texts it has not seen come back to be checked."""
 
-    def __init__(self, patterns: list[Pattern], source: Source | None, limits: dict[str, int]) -> None:
+    def __init__(
+        self, patterns: list[Pattern], source: Source | None, limits: dict[str, int], *, bindings: bool = True
+    ) -> None:
         self.patterns = patterns
         self.source = source
-        packed = [_packed_pattern(pattern) for pattern in patterns]
+        packed = [_packed_pattern(pattern, bindings) for pattern in patterns]
+        has_queries = any(pattern.query for pattern in patterns)
+        self._kind = ChangesWithoutBindings if has_queries and not bindings else NativeChanges
         self.native = _native.NativeEngine(packed, pack_source(source), list(limits.items()))
         self._finals = {pattern.name: set(pattern.finals) for pattern in patterns}
         self._registers = {pattern.name: _told_names(pattern) for pattern in patterns}
@@ -153,7 +157,7 @@ class NativeEngine:
         return self._changes(self.native.finish())
 
     def _changes(self, told: _native.NativeChanges) -> Changes:
-        changes: Changes = NativeChanges(told, self._registers)
+        changes: Changes = self._kind(told, self._registers)
         if self._graphs is not None:
             changes = self._graphs.follow(changes)
         if self._faults:
@@ -268,7 +272,7 @@ def _bound(time: Time) -> int | None:
     return None if isinstance(time, float) else time
 
 
-def _packed_pattern(pattern: Pattern) -> bytes:
+def _packed_pattern(pattern: Pattern, bindings: bool) -> bytes:
     """As `afa/native/python/src/pattern.rs` reads it."""
     match pattern.window:
         case TimeWindow(length=length):
@@ -289,7 +293,7 @@ def _packed_pattern(pattern: Pattern) -> bytes:
             pattern.hold_output,
             pattern.gap_free,
             pattern.output,
-            _query_fields(pattern.query),
+            _query_fields(pattern.query, bindings),
             [_arc_fields(arc) for arc in pattern.arcs],
         ]
     )
@@ -302,7 +306,7 @@ def _arc_fields(arc: Arc) -> list[Any]:
     return [arc.id, arc.source, arc.target, pack(arc.fence), transfer, *flags, *ends, arc.fence.text]
 
 
-def _query_fields(query: CompiledQuery | None) -> list[Any] | None:
+def _query_fields(query: CompiledQuery | None, bindings: bool) -> list[Any] | None:
     if query is None:
         return None
     return [
@@ -315,6 +319,7 @@ def _query_fields(query: CompiledQuery | None) -> list[Any] | None:
         query.timeouts,
         query.compressed,
         query.components,
+        bindings,
     ]
 
 

@@ -92,10 +92,11 @@ def against_loop(
     loop: CLoop | None,
     expected: Ints,
     net: str = "record",
+    bindings: bool = True,
 ) -> Row:
     """Compares the matches, then the speed, with those of the C loop."""
     batches = record_batches(stream)
-    make = partial(bench.open_engine, [pattern], net=net)
+    make = partial(bench.open_engine, [pattern], net=net, bindings=bindings)
     compare(name, net_matches(make(), batches, [pattern.name]), expected)
     bench.tick("matches compared")
     contenders = {"engine": feeding(make, batches)} | ({"loop": call(loop)} if loop else {})

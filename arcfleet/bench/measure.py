@@ -23,7 +23,7 @@ Contender = Callable[[], tuple[float, int]]
 class OpenEngine(Protocol):
     """How an engine is made: the native one, or a stand-in of the tests."""
 
-    def __call__(self, patterns: Sequence[Pattern], *, net: str) -> Any: ...
+    def __call__(self, patterns: Sequence[Pattern], *, net: str, bindings: bool = True) -> Any: ...
 
 
 @dataclass(frozen=True)

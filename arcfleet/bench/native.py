@@ -10,10 +10,10 @@ from afa.engine import native_profile
 from afa.pattern import Pattern
 
 
-def open_native(patterns: Sequence[Pattern], *, net: str) -> Any:
+def open_native(patterns: Sequence[Pattern], *, net: str, bindings: bool = True) -> Any:
     """A new native engine."""
     make: Any = Engine
-    return make(patterns, engine="native", net=net)
+    return make(patterns, engine="native", net=net, bindings=bindings)
 
 
 def check_build() -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import math
 import random
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -130,3 +133,93 @@ def test_a_query_that_explodes_is_bounded_and_marked() -> None:
     assert engine.stats()["degraded_keys"] == 1
     assert engine.stats()["refused_partial_matches"] > 0
     assert told[-1].to_records()[0]["degraded"] is True
+
+
+def projected(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
+    """What is told on balance, as one sees it who is not told what matches bind."""
+    told: Counter[tuple[Any, ...]] = Counter()
+    for row in rows:
+        op, sign = ("insert", -1) if row["op"] == "retract" else (row["op"], 1)
+        told[(op, *(row[name] for name in row if name not in ("op", "bindings", "match")))] += sign
+    return Counter({row: count for row, count in told.items() if count})
+
+
+@settings(max_examples=150)
+@given(seed=SEEDS, count=st.integers(1, 9), size=st.integers(1, 6), net=st.sampled_from(("record", "batch")))
+def test_without_bindings_there_are_as_many_matches(seed: int, count: int, size: int, net: Any) -> None:
+    """What is told is what the reference tells, without bindings; where only they change, nothing is."""
+    pattern = pattern_of(seed)
+    assert pattern.query is not None
+    loaded = [replace(pattern, query=replace(pattern.query, compressed=False))]
+    native, reference = Engine(loaded, net=net, bindings=False), Engine(loaded, engine="reference", net=net)
+    fed = lines(records_of(seed, count))
+    for begin in range(0, len(fed), size):
+        batch = fed[begin : begin + size]
+        told, expected = (engine.feed(batch).to_arrow().to_pylist() for engine in (native, reference))
+        assert projected(told) == projected(expected), (begin, batch)
+        assert all(row["bindings"] is None for row in told)
+        if net == "batch" or size == 1:
+            assert sum(map(abs, projected(told).values())) == len(told), "something comes and goes at once"
+
+
+def test_without_bindings_nothing_is_told_that_needs_them() -> None:
+    query = compile_query(parse_query("PATTERN SEQ(A a, B b) WHERE skip_till_any_match(a, b) { } WITHIN 1 hour"), "q")
+    told = Engine([query], bindings=False).feed(
+        [json.dumps({"key": "k", "ts": ts, "type": kind}).encode() for ts, kind in enumerate("AAB")]
+    )
+    assert [(row["start"], row["end"]) for row in told.to_arrow().to_pylist()] == [(0, 2), (1, 2)]
+    for ask in (told.to_records, told.encoded, lambda: told.to_arrow(ids=True)):
+        with pytest.raises(ValueError, match="bindings=False"):
+            ask()
+    assert query.query is not None
+    compressed = replace(query, query=replace(query.query, compressed=True))
+    with pytest.raises(ValueError, match="compressed"):
+        Engine([compressed], bindings=False)
+    with pytest.raises(ValueError, match="reference"):
+        Engine([query], engine="reference", bindings=False)
+
+
+LONG_QUERIES = (
+    "SEQ(A+ a[], B b) WHERE skip_till_next_match(a[], b) { [k] AND a[1].x % 2 = 0 AND b.x < 2 } WITHIN 60 ms",
+    "SEQ(A+ a[], ANY b) WHERE skip_till_next_match(a[], b) { [k] AND b.x % 3 = 1 } WITHIN 40 ms RETURN a.len AS many",
+    "SEQ(A a, B+ b[], A c) WHERE skip_till_next_match(a, b[], c) { [k] AND b[i].x >= b[i-1].x } WITHIN 30 ms",
+    "SEQ({A a, B+ b[]}, A c) WHERE skip_till_next_match(a, b[], c) { [k] AND c.x % 2 <> 1 } WITHIN 12 ms",
+    "SEQ(ANY+ a[], B b) WHERE partition_contiguity(a[], b) { [k] AND a[i].x > 0 } WITHIN 100 ms",
+    "SEQ(~B n, A+ a[], B b) WHERE skip_till_next_match(n, a[], b) { [k] AND n.x = 2 } WITHIN 20 ms",
+)
+
+
+def long_batch(pick: random.Random, begin: int, count: int, late: bool) -> pa.RecordBatch:
+    """Events of one key, mostly in order, in columns with and without values; a few of them late."""
+    rows = range(begin, begin + count)
+    kinds = pick.choice((("A",), ("A", "B"), ("A", "A", "A", "B", "CC"), ("A", "B", None)))
+    few = [pick.randrange(begin, begin + count) for _ in range(3)]
+    columns = {
+        "key": pa.array(["k" for _ in rows]),
+        "ts": pa.array([max(0, row - pick.randrange(9)) if late and row in few else row for row in rows], pa.int64()),
+        "type": pa.array([pick.choice("ABC") if row in few else pick.choice(kinds) for row in rows], pa.string()),
+        "x": pa.array([pick.choice((0, 1, 2, 3, -3, None)) for _ in rows], pa.int64()),
+        "k": pa.array([None if row in few else pick.choice((1, 2)) for row in rows], pa.int64()),
+    }
+    if pick.random() < 0.3:
+        columns["x"] = columns["x"].cast(pa.float64())
+    return pa.RecordBatch.from_pydict(columns)
+
+
+@settings(max_examples=12, deadline=None)
+@given(seed=SEEDS, text=st.sampled_from(LONG_QUERIES), late=st.booleans(), bindings=st.booleans())
+def test_long_batches_of_columns(seed: int, text: str, late: bool, bindings: bool) -> None:
+    pick = random.Random(seed)
+    loaded = [compile_query(parse_query(f"PATTERN {text}"), "q")]
+    native, reference = Engine(loaded, bindings=bindings), Engine(loaded, engine="reference")
+    begin = 0
+    for count in (1, 33 + pick.randrange(9), pick.randrange(1, 9)):
+        batch = long_batch(pick, begin, count, late)
+        begin += count
+        told, expected = native.feed(batch), reference.feed(batch)
+        if bindings:
+            assert told.to_arrow(ids=True).to_pylist() == expected.to_arrow(ids=True).to_pylist()
+        else:
+            assert projected(told.to_arrow().to_pylist()) == projected(expected.to_arrow().to_pylist())
+        if pick.random() < 0.5:
+            assert native.punctuate(begin - 20).late == reference.punctuate(begin - 20).late

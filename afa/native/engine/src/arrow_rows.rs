@@ -309,6 +309,12 @@ impl ArrowRows {
         self.text(self.batch.kinds.as_ref(), row)
     }
 
+    /// The types of the events, if there are any, and where they begin.
+    #[must_use]
+    pub fn kinds(&self) -> Option<(&Texts, usize)> {
+        self.batch.kinds.as_ref().map(|kinds| (kinds, self.offset))
+    }
+
     /// The rows whose operation is another than insert.
     pub fn special_rows(&self) -> impl Iterator<Item = Special<'_>> {
         let batch = &*self.batch;

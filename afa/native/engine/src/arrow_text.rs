@@ -1,5 +1,7 @@
 //! Text columns of any Arrow layout, read the same way.
 
+use std::ops::Range;
+
 use arrow_array::types::ArrowDictionaryKeyType;
 use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{
@@ -100,6 +102,31 @@ impl Texts {
             Self::Dictionary(dictionary) => dictionary.index(row).and_then(|index| dictionary.values.get(index)),
             Self::Few(few) => few.get(row),
         }
+    }
+
+    /// The text that all of these rows have, if that is seen at once.
+    #[must_use]
+    pub(crate) fn all_alike(&self, rows: Range<usize>) -> Option<&str> {
+        let Self::Short(array) = self else {
+            return None;
+        };
+        let offsets = array.offsets().get(rows.start..=rows.end)?;
+        let (first, width) = (offsets[0], offsets.get(1)? - offsets[0]);
+        let mut differences = 0;
+        for pair in offsets.windows(2) {
+            differences |= (pair[1] - pair[0]) ^ width;
+        }
+        let (begin, end) = (first.as_usize(), offsets[rows.len()].as_usize());
+        let bytes = array.value_data().get(begin..end)?;
+        // Bytes that are the same one text further on are those of one text again and again. A null has none.
+        let is_one =
+            differences == 0 && width > 0 && bytes[width.as_usize()..] == bytes[..end - begin - width.as_usize()];
+        let has_nulls = || {
+            array
+                .nulls()
+                .is_some_and(|nulls| nulls.slice(rows.start, rows.len()).null_count() > 0)
+        };
+        (is_one && !has_nulls()).then(|| array.value(rows.start))
     }
 
     /// Whether any row has a text.

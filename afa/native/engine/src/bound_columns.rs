@@ -1,5 +1,6 @@
 //! The columns of a table in which queries tell: what they have bound, and which rows lack what others have.
 
+use crate::bound_text::WrittenIds;
 use crate::change_arrow::TextBuffer;
 use crate::change_table::{ChangeKind, ChangeRow, ChangeTable};
 
@@ -16,7 +17,7 @@ pub(crate) enum Having {
     End,
 }
 
-const KINDS: [Having; 4] = [Having::Bindings, Having::State, Having::Match, Having::End];
+const KINDS: usize = 4;
 
 /// Bits of rows and the texts of bindings.
 #[derive(Debug)]
@@ -24,35 +25,33 @@ pub(crate) struct BoundColumns {
     pub(crate) bindings: TextBuffer,
     /// Kind after kind.
     bits: Vec<u8>,
-    nulls: [usize; 4],
+    nulls: [usize; KINDS],
 }
 
 impl BoundColumns {
     /// Those of a table; none if no query tells anything.
     pub(crate) fn of(table: &ChangeTable) -> Option<Self> {
-        if table.bound.is_empty() {
+        if !table.patterns.iter().any(|pattern| pattern.is_query) {
             return None;
         }
         let mut columns = Self {
-            bindings: TextBuffer::for_texts(table.rows.len(), 64),
+            bindings: TextBuffer::for_texts(table.rows.len(), table.text_of_bindings() / table.rows.len().max(1) + 1),
             bits: Vec::new(),
-            nulls: [0; 4],
+            nulls: [0; KINDS],
         };
-        for kind in KINDS {
-            for rows in table.rows.chunks(8) {
-                let has = rows
-                    .iter()
-                    .enumerate()
-                    .map(|(bit, row)| u8::from(has(table, row, kind)) << bit);
-                let byte = has.fold(0, |byte, bit| byte | bit);
-                columns.nulls[kind as usize] += rows.len() - byte.count_ones() as usize;
-                columns.bits.push(byte);
+        let bytes = table.rows.len().div_ceil(8);
+        columns.bits.resize(KINDS * bytes, 0);
+        for (place, row) in table.rows.iter().enumerate() {
+            for (kind, has) in having(table, row).into_iter().enumerate() {
+                columns.bits[kind * bytes + place / 8] |= u8::from(has) << (place % 8);
+                columns.nulls[kind] += usize::from(!has);
             }
         }
+        let mut written = WrittenIds::default();
         for row in &table.rows {
             columns.bindings.push_with(|out| {
-                if has(table, row, Having::Bindings) {
-                    table.write_bindings(row, row.kind != ChangeKind::Timeout, out);
+                if having(table, row)[Having::Bindings as usize] {
+                    table.write_bindings(row, row.kind != ChangeKind::Timeout, &mut written, out);
                 }
             });
         }
@@ -61,18 +60,19 @@ impl BoundColumns {
 
     /// The bits of rows that have something, and how many have not.
     pub(crate) fn validity(&self, kind: Having) -> (&[u8], usize) {
-        let (bytes, number) = (self.bits.len() / KINDS.len(), kind as usize);
+        let (bytes, number) = (self.bits.len() / KINDS, kind as usize);
         (&self.bits[number * bytes..(number + 1) * bytes], self.nulls[number])
     }
 }
 
-fn has(table: &ChangeTable, row: &ChangeRow, kind: Having) -> bool {
+/// What a row has, in the order of the kinds.
+fn having(table: &ChangeTable, row: &ChangeRow) -> [bool; KINDS] {
     let is_match = matches!(row.kind, ChangeKind::Retract | ChangeKind::Insert);
-    let is_query = table.variables(row).is_some();
-    match kind {
-        Having::Bindings => is_query && row.kind != ChangeKind::Punctuation,
-        Having::State => is_match && !is_query,
-        Having::Match => is_match,
-        Having::End => row.kind != ChangeKind::Timeout,
-    }
+    let pattern = &table.patterns[row.pattern as usize];
+    [
+        pattern.variables.is_some() && row.kind != ChangeKind::Punctuation,
+        is_match && !pattern.is_query,
+        is_match,
+        row.kind != ChangeKind::Timeout,
+    ]
 }

@@ -1,4 +1,7 @@
-//! What matches of queries have bound, as a table of changes keeps it: all events one behind the other.
+//! What matches of queries have bound, as a table of changes keeps it: events one behind the other, which matches that
+//! have bound the same may share.
+
+use std::ops::Range;
 
 use crate::change_table::IdSlot;
 
@@ -16,46 +19,44 @@ pub struct BoundEvent {
 struct BoundMatch {
     outcome: u32,
     reached: u16,
-    /// Where its events begin.
-    begin: u32,
-    /// Where the ends of its variables' events are.
-    ends: u32,
+    /// Where its variables are.
+    variables: u32,
 }
 
 /// Bindings by number.
 #[derive(Clone, Debug, Default)]
 pub struct BoundMatches {
     list: Vec<BoundMatch>,
-    ends: Vec<u32>,
+    /// Where the events of each variable begin and end.
+    variables: Vec<(u32, u32)>,
     events: Vec<BoundEvent>,
 }
 
 impl BoundMatches {
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-
     /// Adds a match that returns what an outcome says, and gives its number. Its variables follow one by one.
     pub fn begin(&mut self, outcome: u32, reached: u16) -> u32 {
         self.list.push(BoundMatch {
             outcome,
             reached,
-            begin: place(self.events.len()),
-            ends: place(self.ends.len()),
+            variables: place(self.variables.len()),
         });
         place(self.list.len() - 1)
     }
 
-    /// Adds an event to the current variable.
+    /// How many events there are.
+    #[must_use]
+    pub fn events(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Adds an event.
     pub fn push(&mut self, event: BoundEvent) {
         self.events.push(event);
     }
 
-    /// Ends the current variable.
-    pub fn end_variable(&mut self) {
-        self.ends.push(place(self.events.len()));
+    /// Adds the next variable of the match that was begun last: some of the events.
+    pub fn add_variable(&mut self, events: Range<usize>) {
+        self.variables.push((place(events.start), place(events.end)));
     }
 
     /// The outcome of a match.
@@ -72,12 +73,19 @@ impl BoundMatches {
 
     /// The events of each variable, of which there are so many.
     pub fn variables(&self, number: u32, count: usize) -> impl Iterator<Item = &[BoundEvent]> {
-        let BoundMatch { begin, ends, .. } = self.list[number as usize];
-        let ends = &self.ends[ends as usize..ends as usize + count];
-        let begins = std::iter::once(begin).chain(ends.iter().copied());
-        begins
-            .zip(ends)
-            .map(|(begin, end)| &self.events[begin as usize..*end as usize])
+        self.spans(number, count).map(|span| &self.events[span])
+    }
+
+    /// Where they are; what begins at one place begins alike.
+    pub(crate) fn spans(&self, number: u32, count: usize) -> impl Iterator<Item = Range<usize>> {
+        let first = self.list[number as usize].variables as usize;
+        let spans = &self.variables[first..first + count];
+        spans.iter().map(|(begin, end)| *begin as usize..*end as usize)
+    }
+
+    /// The events between two places.
+    pub(crate) fn between(&self, span: Range<usize>) -> &[BoundEvent] {
+        &self.events[span]
     }
 }
 

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use crate::bound_matches::BoundEvent;
 use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, Outcome};
 use crate::engine::Engine;
-use crate::finding::{QueryMatch, Told};
+use crate::finding::{QueryMatch, Told, place_of};
+use crate::found::Found;
 use crate::key::Key;
 use crate::pattern::Window;
 use crate::program::Program;
 use crate::rows::Rows;
 use crate::telling::index_of;
+use crate::value::Value;
+use crate::ways::{Steps, Ways};
 
 /// Puts matches of one pattern and key into a table.
 struct BoundTeller<'a> {
@@ -21,15 +24,48 @@ struct BoundTeller<'a> {
     sample: ChangeRow,
     /// What the last one said, and its place among the outcomes: most say the same.
     last: Option<(Arc<Told>, u32)>,
+    /// The same by the final configuration.
+    last_configuration: Option<(u32, u32)>,
 }
 
 impl BoundTeller<'_> {
     fn tell(&mut self, record: u32, found: &QueryMatch) {
         let mut outcome = self.outcome(&found.told);
-        if self.program.query.is_some() {
+        if self.program.query.as_ref().is_some_and(|query| query.tells_bindings) {
             outcome = self.bind(found, outcome);
         }
-        let (first, last) = (self.event(found.start), self.event(found.end));
+        self.push(record, outcome, found.start, found.end);
+    }
+
+    /// Tells matches of one start event whose ways were followed forth.
+    fn tell_followed(&mut self, start: u32, ways: &Ways) {
+        let mut lengths = vec![0; ways.trails.len()];
+        for part in ways.matches.iter().flat_map(|found| &found.parts) {
+            if part.length > 0 {
+                lengths[part.trail] = part.length.max(lengths[part.trail]);
+            }
+        }
+        let mut begins = Vec::with_capacity(lengths.len());
+        for (trail, length) in ways.trails.iter().zip(lengths) {
+            begins.push(self.table.bound.events());
+            for row in &trail[..length] {
+                let event = self.event(*row);
+                self.table.bound.push(event);
+            }
+        }
+        for found in &ways.matches {
+            let told = self.outcome_of(found.configuration);
+            let outcome = self.table.bound.begin(told, 0);
+            for part in &found.parts {
+                let begin = begins.get(part.trail).copied().unwrap_or(0);
+                self.table.bound.add_variable(begin..begin + part.length);
+            }
+            self.push(found.record, outcome, start, found.end);
+        }
+    }
+
+    fn push(&mut self, record: u32, outcome: u32, start: u32, end: u32) {
+        let (first, last) = (self.event(start), self.event(end));
         self.table.rows.push(ChangeRow {
             record,
             outcome,
@@ -46,18 +82,35 @@ impl BoundTeller<'_> {
         });
     }
 
+    /// The outcome of a final configuration.
+    fn outcome_of(&mut self, configuration: u32) -> u32 {
+        if let Some((known, place)) = self.last_configuration
+            && known == configuration
+        {
+            return place;
+        }
+        let (state, registers) = self.program.told_of(configuration);
+        let place = self.push_outcome(state, registers);
+        self.last_configuration = Some((configuration, place));
+        place
+    }
+
+    fn push_outcome(&mut self, state: Arc<str>, registers: Arc<[Value]>) -> u32 {
+        self.table.outcomes.push(Outcome {
+            pattern: self.sample.pattern,
+            state,
+            registers,
+        });
+        index_of(self.table.outcomes.len() - 1)
+    }
+
     fn outcome(&mut self, told: &Arc<Told>) -> u32 {
         if let Some((known, place)) = &self.last
             && Arc::ptr_eq(known, told)
         {
             return *place;
         }
-        self.table.outcomes.push(Outcome {
-            pattern: self.sample.pattern,
-            state: told.state.clone(),
-            registers: told.values.clone(),
-        });
-        let place = index_of(self.table.outcomes.len() - 1);
+        let place = self.push_outcome(told.state.clone(), told.values.clone());
         self.last = Some((told.clone(), place));
         place
     }
@@ -67,11 +120,12 @@ impl BoundTeller<'_> {
         let number = self.table.bound.begin(outcome, reached);
         let variables = self.program.query.as_ref().map_or(0, |query| query.variables.len());
         for variable in 0..variables {
+            let begin = self.table.bound.events();
             for (_, row) in found.bound.iter().filter(|(bound, _)| usize::from(*bound) == variable) {
                 let event = self.event(*row);
                 self.table.bound.push(event);
             }
-            self.table.bound.end_variable();
+            self.table.bound.add_variable(begin..self.table.bound.events());
         }
         number
     }
@@ -101,9 +155,34 @@ impl Engine {
             table: &mut self.table,
             sample,
             last: None,
+            last_configuration: None,
         };
         for (record, found) in told {
             teller.tell(record, found);
+        }
+    }
+
+    /// Tells matches that events after all others have brought, where no two ways of a start event ever meet; those of
+    /// one start event stand together.
+    pub(crate) fn tell_ways(&mut self, key: &Key, pattern: usize, found: &[Found]) {
+        let name = self.key_index(&key.name);
+        let sample = self.sample(key, pattern, ChangeKind::Insert, name);
+        let mut steps = Steps::default();
+        for found in found.chunk_by(|a, b| a.start == b.start) {
+            let Some(place) = place_of(&self.rows, key, found[0].start) else {
+                self.findings.refused += found.len();
+                continue;
+            };
+            let ways = Ways::follow(&mut self.programs[pattern], &self.rows, key, place, found, &mut steps);
+            let mut teller = BoundTeller {
+                rows: &self.rows,
+                program: &self.programs[pattern],
+                table: &mut self.table,
+                sample,
+                last: None,
+                last_configuration: None,
+            };
+            teller.tell_followed(found[0].start, &ways);
         }
     }
 
@@ -130,6 +209,7 @@ impl Engine {
             table: &mut table,
             sample,
             last: None,
+            last_configuration: None,
         };
         teller.tell(0, found);
         table.match_id(&table.rows[0])

@@ -1,10 +1,11 @@
 //! Bindings in words: for people as JSON, for ids as msgpack.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 
-use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, IdSlot, Outcome, Sources, packed, write_member};
-use crate::json_text::{Positions, write_int, write_position, write_text};
+use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, Outcome, Sources, packed, write_member};
+use crate::json_text::{POSITION_DIGITS, Positions, write_int, write_text};
 use crate::value::Value;
 
 /// A match id, and of a query what it returns.
@@ -12,6 +13,79 @@ pub(crate) type Identity = ([u8; 16], Option<Arc<[Value]>>);
 
 /// For each variable its events' times and ids.
 pub type Bindings = Vec<(Arc<str>, Vec<(i64, String)>)>;
+
+/// Lists of ids that were written into a text: what begins like one of them is copied.
+#[derive(Default)]
+pub(crate) struct WrittenIds {
+    lists: Vec<WrittenList>,
+    /// The one to be forgotten next.
+    oldest: usize,
+    positions: Positions,
+}
+
+/// Ids that are all as long: positions.
+#[derive(Clone, Copy, Debug)]
+struct WrittenList {
+    /// Where the first of them is among the events.
+    begin: usize,
+    /// Where they are in the text.
+    at: usize,
+    count: usize,
+}
+
+impl WrittenIds {
+    /// So many lists are remembered: more hardly grow at once.
+    const MOST: usize = 16;
+    /// Quotes and a comma stand around the digits.
+    const WIDTH: usize = POSITION_DIGITS + 3;
+
+    /// Appends the ids of some events.
+    fn write(&mut self, table: &ChangeTable, span: Range<usize>, out: &mut Vec<u8>) {
+        let at = out.len();
+        let known = self.lists.iter().position(|list| list.begin == span.start);
+        let copied = known.map_or(0, |known| self.lists[known].count.min(span.len()));
+        if let Some(known) = known.filter(|_| copied > 0) {
+            let from = self.lists[known].at;
+            out.extend_from_within(from..from + copied * Self::WIDTH - 1);
+        }
+        let mut are_positions = true;
+        for event in table.bound.between(span.start + copied..span.end) {
+            if out.len() > at {
+                out.push(b',');
+            }
+            if event.id.is_short_position() {
+                out.push(b'"');
+                self.positions.write(out, event.id.number());
+                out.push(b'"');
+            } else {
+                // Not all are as long then.
+                are_positions = false;
+                write_text(out, &table.id_text(event.id));
+            }
+        }
+        if are_positions && copied < span.len() && span.len() > 1 {
+            self.note(
+                known,
+                WrittenList {
+                    begin: span.start,
+                    at,
+                    count: span.len(),
+                },
+            );
+        }
+    }
+
+    fn note(&mut self, known: Option<usize>, list: WrittenList) {
+        if let Some(known) = known {
+            self.lists[known] = list;
+        } else if self.lists.len() < Self::MOST {
+            self.lists.push(list);
+        } else {
+            self.lists[self.oldest] = list;
+            self.oldest = (self.oldest + 1) % Self::MOST;
+        }
+    }
+}
 
 impl ChangeTable {
     /// How a match ended: of a query, what it returns.
@@ -61,15 +135,27 @@ impl ChangeTable {
         self.variables(row)?.get(self.bound.reached(row.outcome))
     }
 
+    /// About how long the texts of all bindings are.
+    pub(crate) fn text_of_bindings(&self) -> usize {
+        let length = |row: &ChangeRow| {
+            let variables = self.variables(row).filter(|_| row.kind != ChangeKind::Punctuation);
+            let spans = variables.map(|names| self.bound.spans(row.outcome, names.len()));
+            2 + spans.map_or(0, |spans| {
+                spans.map(|span| 16 + span.len() * WrittenIds::WIDTH).sum::<usize>()
+            })
+        };
+        self.rows.iter().map(length).sum()
+    }
+
     /// Appends the bindings as a JSON object of ids; `all`: variables without events too.
-    pub(crate) fn write_bindings(&self, row: &ChangeRow, all: bool, out: &mut Vec<u8>) {
+    pub(crate) fn write_bindings(&self, row: &ChangeRow, all: bool, written: &mut WrittenIds, out: &mut Vec<u8>) {
         let Some(variables) = self.variables(row) else {
             return;
         };
         out.push(b'{');
         let mut is_first = true;
-        for (name, events) in variables.iter().zip(self.bound.variables(row.outcome, variables.len())) {
-            if events.is_empty() && !all {
+        for (name, span) in variables.iter().zip(self.bound.spans(row.outcome, variables.len())) {
+            if span.is_empty() && !all {
                 continue;
             }
             if !std::mem::take(&mut is_first) {
@@ -77,25 +163,10 @@ impl ChangeTable {
             }
             write_text(out, name);
             out.extend_from_slice(b":[");
-            for (place, event) in events.iter().enumerate() {
-                if place > 0 {
-                    out.push(b',');
-                }
-                self.write_event_id(event.id, out);
-            }
+            written.write(self, span, out);
             out.push(b']');
         }
         out.push(b'}');
-    }
-
-    /// Appends an id in quotes; a position needs no look at its characters.
-    fn write_event_id(&self, id: IdSlot, out: &mut Vec<u8>) {
-        if !id.is_short_position() {
-            return write_text(out, &self.id_text(id));
-        }
-        out.push(b'"');
-        write_position(out, id.number());
-        out.push(b'"');
     }
 
     /// Appends the rest of a start event that no match came from.
@@ -106,7 +177,7 @@ impl ChangeTable {
         write_member(out, "reached");
         write_text(out, self.reached(row).map_or("", |name| name));
         write_member(out, "bindings");
-        self.write_bindings(row, false, out);
+        self.write_bindings(row, false, &mut WrittenIds::default(), out);
     }
 
     /// Where start events that no match came from stand to each other if they have one time.

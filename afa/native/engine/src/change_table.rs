@@ -11,7 +11,7 @@ use blake2::{Blake2b, Digest};
 use foldhash::fast::FixedState;
 
 use crate::bound_matches::BoundMatches;
-use crate::bound_text::Identity;
+use crate::bound_text::{Identity, WrittenIds};
 use crate::change_arrow::{TextBuffer, Texts};
 use crate::event::Id;
 use crate::json_text::{LONG_POSITION, Positions, write_int, write_position, write_text};
@@ -135,7 +135,9 @@ pub struct PatternFace {
     pub name: Arc<str>,
     /// The names of its registers, in order; of a query, of what it returns.
     pub registers: Arc<[Arc<str>]>,
-    /// The variables of a query.
+    /// Whether it is a query, whose matches have no state.
+    pub is_query: bool,
+    /// The variables of a query, if it is told what they have bound.
     pub variables: Option<Arc<[Arc<str>]>>,
 }
 
@@ -288,8 +290,9 @@ impl ChangeTable {
             let left = ids[place].as_ref().and_then(|id| balance.get_mut(id));
             match left {
                 None => kept.push(row),
-                Some(left) if *left == sign(&row) => {
-                    *left = 0;
+                // Matches that differ only in what is not told are several of one identity.
+                Some(left) if *left * sign(&row) > 0 => {
+                    *left -= sign(&row);
                     kept.push(row);
                 }
                 Some(_) => {}
@@ -362,7 +365,7 @@ impl ChangeTable {
         out.push(b'}');
         if is_query {
             write_member(out, "bindings");
-            self.write_bindings(row, true, out);
+            self.write_bindings(row, true, &mut WrittenIds::default(), out);
         }
         if row.degraded {
             out.extend_from_slice(b",\"degraded\":true");

@@ -78,7 +78,7 @@ pub struct Set {
 #[derive(Clone, Debug)]
 pub struct Conditional {
     /// What is reached in any case, not yet closed under epsilon arcs.
-    pub certain: Arc<[u32]>,
+    pub certain: Arc<[Link]>,
     /// Configurations and bodies that have to look at the event.
     pub open: Arc<[(u32, u32)]>,
     /// Whether the bodies only decide by the event, and do not compute from it.
@@ -162,6 +162,8 @@ pub struct Sets {
     largest: usize,
     /// What sets and configurations take, about.
     bytes: usize,
+    /// Of a query: several runs of one start event may have come to one configuration, or have bound the same.
+    pub(crate) ways_meet: bool,
 }
 
 /// What a set and a configuration take beside their members and values: twice the thing, its numbers and its place in
@@ -184,6 +186,7 @@ impl Default for Sets {
             links: HashMap::default(),
             largest: 1,
             bytes: 0,
+            ways_meet: false,
         };
         let empty = sets.interned.number(Set {
             members: Arc::new([]),

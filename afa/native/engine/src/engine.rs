@@ -297,13 +297,18 @@ impl Engine {
 
     /// Counts, limits and tells after a key was worked on.
     pub(crate) fn after(&mut self, key: &mut Key, before: usize, was_degraded: bool) {
+        if !self.observed.is_empty() {
+            self.forget_observed();
+        }
+        self.tell_after(key, before, was_degraded);
+    }
+
+    /// The same where all that was found is to be told.
+    pub(crate) fn tell_after(&mut self, key: &mut Key, before: usize, was_degraded: bool) {
         self.live_partial_matches = self.live_partial_matches + live(key) - before;
         self.counters.peak_partial_matches = self.counters.peak_partial_matches.max(self.live_partial_matches);
         self.keep_limits(key);
         self.sweep_if_grown(key);
-        if !self.observed.is_empty() {
-            self.forget_observed();
-        }
         self.counters.degraded_keys += u64::from(key.degraded && !was_degraded);
         if !self.findings.list.is_empty() {
             self.tell(key);

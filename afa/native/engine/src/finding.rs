@@ -121,7 +121,7 @@ impl<'a> Finder<'a> {
     pub(crate) fn find_ends(&mut self, program: &mut Program, ends: &[Found]) -> Vec<usize> {
         let (rows, key, lane) = (self.rows, self.key, (self.lane, self.pattern));
         let mut counts = vec![0; ends.len()];
-        let begun = self.place_of(ends[0].start);
+        let begun = place_of(rows, key, ends[0].start);
         let begun = begun.and_then(|place| Some((place, Runs::begin(program, rows, key, lane, place)?)));
         let Some((place, mut runs)) = begun else {
             self.refused += ends.len();
@@ -138,16 +138,6 @@ impl<'a> Finder<'a> {
             *count = self.found.len() - before;
         }
         counts
-    }
-
-    /// Where a row stands.
-    fn place_of(&self, row: u32) -> Option<Place> {
-        let (spine, ts) = (&self.key.spine, self.rows.start_ts(row)?);
-        let mut place = spine.search(self.rows, ts)?;
-        while spine.row(place) != row {
-            place = spine.next(place).filter(|next| spine.ts(*next, self.rows) == ts)?;
-        }
-        Some(place)
     }
 
     /// The first time at which a match ends that begins at a place, whatever forbids it.
@@ -199,23 +189,15 @@ impl<'a> Finder<'a> {
     /// What matches that end in a configuration say.
     fn told(&mut self, program: &Program, number: u32) -> Arc<Told> {
         let say = || {
-            let configuration = program.sets.configuration(number);
-            let registers = &configuration.registers;
-            let Some(query) = &program.query else {
-                return Arc::new(Told {
-                    state: program.state_name(configuration.state).clone(),
-                    values: registers.clone(),
-                    partition: Vec::new(),
-                });
-            };
-            let values = query.returns.iter().map(|(_, node)| node.evaluate(None, registers));
+            let registers = &program.sets.configuration(number).registers;
+            let (state, values) = program.told_of(number);
             let mut partition = Writer::default();
-            for register in &query.partition {
+            for register in program.query.iter().flat_map(|query| &query.partition) {
                 partition.value(&in_one_form(&registers[*register]));
             }
             Arc::new(Told {
-                state: "".into(),
-                values: values.collect(),
+                state,
+                values,
                 partition: partition.finish(),
             })
         };
@@ -261,6 +243,16 @@ impl<'a> Finder<'a> {
         }
         true
     }
+}
+
+/// Where a row stands, if it is stored.
+pub(crate) fn place_of(rows: &Rows, key: &Key, row: u32) -> Option<Place> {
+    let (spine, ts) = (&key.spine, rows.start_ts(row)?);
+    let mut place = spine.search(rows, ts)?;
+    while spine.row(place) != row {
+        place = spine.next(place).filter(|next| spine.ts(*next, rows) == ts)?;
+    }
+    Some(place)
 }
 
 /// The entry before this one.

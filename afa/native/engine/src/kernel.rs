@@ -130,6 +130,56 @@ pub fn compare_ints_as_floats(
     );
 }
 
+/// Whether ints leave this rest when they are divided; the answer is how many rows are unknown. The rest is less than
+/// the divisor.
+///
+/// A number is a multiple of 2^k * odd iff its product with the inverse of the odd factor, turned right by k bits, is no
+/// more than the greatest quotient: a remainder is no work for vectors.
+#[must_use]
+pub fn divide_ints(
+    column: &[i64],
+    nulls: Option<&NullBuffer>,
+    (divisor, rest): (u64, u64),
+    negated: bool,
+    true_bits: &mut [u64],
+) -> u64 {
+    const SIGN: u64 = 1 << 63;
+    let (shift, flip) = (divisor.trailing_zeros(), if negated { u64::MAX } else { 0 });
+    let (inverse, greatest) = (inverse_of(divisor >> shift), u64::MAX / divisor);
+    // Numbers from 0 on, which leave another rest.
+    let least = (SIGN % divisor + rest) % divisor;
+    let holds = |number: i64| {
+        let above = (number.cast_unsigned() ^ SIGN).wrapping_sub(least);
+        above.wrapping_mul(inverse).rotate_right(shift) <= greatest && above <= u64::MAX - least
+    };
+    let known = KnownRows::new(nulls);
+    let true_bits = &mut true_bits[..words(column.len())];
+    let mut unknown = 0;
+    vectorized(
+        #[inline(always)]
+        || {
+            for ((chunk, bits), known) in column.chunks(WORD_ROWS).zip(true_bits).zip(known.words(column.len())) {
+                let found = match <&[i64; WORD_ROWS]>::try_from(chunk) {
+                    Ok(whole) => packed_word(whole, holds),
+                    Err(_) => packed(chunk.iter().map(|number| holds(*number))),
+                };
+                *bits = (found ^ flip) & known;
+                unknown += missing(known, chunk.len());
+            }
+        },
+    );
+    unknown
+}
+
+/// The number whose product with an odd one is 1, modulo 2^64: each step doubles the bits that are right.
+fn inverse_of(odd: u64) -> u64 {
+    let mut inverse = odd;
+    for _ in 0..5 {
+        inverse = inverse.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(inverse)));
+    }
+    inverse
+}
+
 /// Whether texts, of which the first `offset` are left out, are among some constants, or with `negated` are not.
 pub fn find_texts(
     texts: &Texts,
@@ -161,7 +211,16 @@ pub fn find_texts(
     for ((word, bits), known) in true_bits.iter_mut().enumerate().zip(known.words(rows)) {
         let first = word * WORD_ROWS;
         let last = rows.min(first + WORD_ROWS);
-        *bits = packed((first..last).map(|row| texts.get(offset + row).is_some_and(wanted)));
+        *bits = match texts.all_alike(offset + first..offset + last) {
+            Some(text) => {
+                if wanted(text) {
+                    rows_mask(last - first)
+                } else {
+                    0
+                }
+            }
+            None => packed((first..last).map(|row| texts.get(offset + row).is_some_and(wanted))),
+        };
         *unknown += missing(known, last - first);
     }
 }

@@ -28,6 +28,7 @@ pub mod change_table;
 pub mod chunk;
 mod class_reader;
 mod classifying;
+mod column_tests;
 pub mod configuration;
 mod constants;
 pub mod domain;
@@ -112,6 +113,7 @@ pub mod truths;
 pub mod value;
 pub mod walk;
 mod walker;
+mod ways;
 
 /// The version of this crate, which is that of the wheel it is shipped in.
 #[must_use]

@@ -44,6 +44,11 @@ impl Move {
         }
     }
 
+    /// Whether it leaves all words where they are, of which there are so many, and adds none.
+    pub(crate) fn keeps(self, length: usize) -> bool {
+        self.count() == length && !self.is_special() && !self.begins()
+    }
+
     /// Whether there is more to it than that words go at either end, and one begins.
     #[inline]
     pub(crate) fn is_special(self) -> bool {

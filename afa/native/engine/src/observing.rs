@@ -5,7 +5,7 @@
 //! events that it may concern, and the difference is told. An event after all others, which is what most are, only adds
 //! matches for most patterns: those are found from the list of partial matches, as everywhere.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
@@ -18,6 +18,7 @@ use crate::key::Key;
 use crate::pattern::Window;
 use crate::program::Program;
 use crate::rows::Stretch;
+use crate::runs::Bound;
 use crate::selecting::select;
 
 /// Which start events something may concern.
@@ -61,6 +62,14 @@ impl Scope {
             _ => (i64::MIN, i64::MAX),
         }
     }
+}
+
+/// Matches as one sees them who is not told what they have bound.
+fn without_bindings(mut matches: Vec<QueryMatch>) -> Vec<QueryMatch> {
+    for found in &mut matches {
+        found.bound = Bound::default();
+    }
+    matches
 }
 
 impl Domain {
@@ -163,13 +172,26 @@ impl Engine {
                 .map(|(variable, row)| (*variable, original(*row)))
                 .collect(),
         };
-        let mut gone: HashSet<QueryMatch, FixedState> = before.into_iter().collect();
-        let come: Vec<QueryMatch> = after
-            .into_iter()
-            .filter(|found| !gone.remove(&as_before(found)))
-            .collect();
-        let gone: Vec<QueryMatch> = gone.into_iter().collect();
         let pattern = self.lanes[lane];
+        let query = self.programs[pattern].query.as_deref();
+        let (before, after) = match query {
+            Some(query) if !query.tells_bindings => (without_bindings(before), without_bindings(after)),
+            _ => (before, after),
+        };
+        // Of matches that differ only in what is not told there may be several.
+        let mut gone: HashMap<QueryMatch, usize, FixedState> = HashMap::default();
+        for found in before {
+            *gone.entry(found).or_default() += 1;
+        }
+        let mut stays = |found: &QueryMatch| {
+            let left = gone.get_mut(&as_before(found)).filter(|left| **left > 0);
+            left.map(|left| *left -= 1).is_some()
+        };
+        let come: Vec<QueryMatch> = after.into_iter().filter(|found| !stays(found)).collect();
+        let gone = gone
+            .into_iter()
+            .flat_map(|(found, left)| std::iter::repeat_n(found, left));
+        let gone: Vec<QueryMatch> = gone.collect();
         let record = self.findings.record;
         self.tell_matches(
             key,
@@ -217,19 +239,26 @@ impl Engine {
         self.append_rows(&mut key, rows, first_record);
         self.newest = self.newest.max(key.spine.last_ts());
         let added = self.take_observed();
-        self.after(&mut key, before, was_degraded);
+        self.tell_after(&mut key, before, was_degraded);
         self.tell_added(&key, added);
         self.tell_watched(&key, watched, scope, None);
         self.order_observed(from);
         self.put_key(number, key);
     }
 
-    /// Takes out what was found of patterns that are observed and to which events only add matches.
+    /// Takes out what was found of patterns that are observed: the answer is what of it is to be looked at more closely.
+    /// What is left can be told as it is.
     fn take_observed(&mut self) -> Vec<Found> {
         let programs = &self.programs;
-        let adds = |found: &Found| programs[found.pattern].is_observed() && programs[found.pattern].only_adds();
-        let added = self.findings.list.iter().copied().filter(adds).collect();
-        self.forget_observed();
+        let mut added = Vec::new();
+        self.findings.list.retain(|found| {
+            let program = &programs[found.pattern];
+            let is_plain = !program.is_observed() || program.tells_ends_alone();
+            if !is_plain && program.only_adds() {
+                added.push(*found);
+            }
+            is_plain
+        });
         added
     }
 
@@ -245,9 +274,14 @@ impl Engine {
     fn tell_added(&mut self, key: &Key, mut added: Vec<Found>) {
         // The runs of a start event are followed once, whatever matches they have come to.
         added.sort_by_key(|found| (found.pattern, found.start));
-        added.dedup_by_key(|found| (found.pattern, found.start, found.end));
         for added in added.chunk_by(|a, b| a.pattern == b.pattern) {
             let pattern = added[0].pattern;
+            if self.programs[pattern].has_ways_apart() {
+                self.tell_ways(key, pattern, added);
+                continue;
+            }
+            let mut added = added.to_vec();
+            added.dedup_by_key(|found| (found.start, found.end));
             let Some(lane) = self.lanes.iter().position(|known| *known == pattern) else {
                 continue;
             };

@@ -2,13 +2,21 @@
 //! these are few, an event's class says which it has, and where it leads from a set can be remembered.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
+use arrow_buffer::NullBuffer;
 use foldhash::fast::FixedState;
 
+use crate::arrow_rows::Column;
+use crate::arrow_text::Texts;
+use crate::chunk::{Chunk, Payload};
 use crate::configuration::UNKNOWN;
 use crate::expression::{EventView, FieldPath, Node};
 use crate::forgetting::put;
+use crate::kernel::{rows_mask, vectorized};
 use crate::program::{Class, CompiledBody, Program};
+use crate::rows::Rows;
+use crate::segment::NO_KEY;
 use crate::value::Value;
 
 /// So many values are told apart; events with others are looked at one by one.
@@ -22,6 +30,91 @@ pub(crate) struct Pinned {
     values: Vec<(Value, Value)>,
     /// By class without value, and value.
     pub(crate) classes: HashMap<(u32, usize), u32, FixedState>,
+}
+
+/// Rows of a chunk whose types are looked at together.
+const BLOCK: usize = 64;
+
+/// Of rows whose type is known, and the same, the classes by the value of an int column.
+struct PinnedInts {
+    kind: Value,
+    /// The ints that are told apart.
+    known: Vec<i64>,
+    /// By class without value and place in `known` from 1 on, the class and one; 0: not known yet.
+    table: Vec<u32>,
+}
+
+impl PinnedInts {
+    fn new(pinned: &Pinned, kind: Option<&str>) -> Self {
+        let kind = kind.map_or(Value::Unknown, |kind| Value::Str(kind.into()));
+        let of_kind = pinned
+            .values
+            .iter()
+            .enumerate()
+            .filter(|(_, (_, known))| *known == kind);
+        let ints = of_kind.filter_map(|(number, (value, _))| match value {
+            Value::Int(int) => Some((*int, number)),
+            _ => None,
+        });
+        let (known, numbers): (Vec<i64>, Vec<usize>) = ints.unzip();
+        let classes = pinned.classes.keys().map(|(class, _)| *class as usize + 1).max();
+        let width = known.len() + 1;
+        let mut table = vec![0; classes.unwrap_or(0) * width];
+        for ((class, number), pinned) in &pinned.classes {
+            if let Some(place) = numbers.iter().position(|known| known == number) {
+                table[*class as usize * width + place + 1] = pinned + 1;
+            }
+        }
+        Self { kind, known, table }
+    }
+
+    fn is_of(&self, kind: Option<&str>) -> bool {
+        match (&self.kind, kind) {
+            (Value::Str(known), Some(kind)) => **known == *kind,
+            (Value::Unknown, None) => true,
+            _ => false,
+        }
+    }
+
+    /// Gives rows with these ints the classes that say which they have; a bit for each that has to be looked at alone.
+    fn pin(&self, ints: &[i64], classes: &mut [u32]) -> u64 {
+        let mut places = [0_u32; BLOCK];
+        if let Ok(ints) = <&[i64; BLOCK]>::try_from(ints) {
+            vectorized(
+                #[inline(always)]
+                || find_places(&self.known, ints, &mut places),
+            );
+        } else {
+            for (row, int) in places.iter_mut().zip(ints) {
+                *row = (1..)
+                    .zip(&self.known)
+                    .find(|(_, known)| *known == int)
+                    .map_or(0, |(place, _)| place);
+            }
+        }
+        let (width, mut left) = (self.known.len() + 1, 0);
+        for (row, (class, place)) in classes.iter_mut().zip(places).enumerate() {
+            let known = self
+                .table
+                .get(*class as usize * width + place as usize)
+                .copied()
+                .unwrap_or(0);
+            left |= u64::from(known == 0) << row;
+            *class = if known == 0 { *class } else { known - 1 };
+        }
+        left
+    }
+}
+
+/// Of each int the place among those that are known, from 1 on.
+#[inline(always)]
+#[allow(clippy::inline_always)] // into the code for the machine's vectors
+fn find_places(known: &[i64], ints: &[i64; BLOCK], places: &mut [u32; BLOCK]) {
+    for (place, known) in (1..).zip(known) {
+        for (row, int) in places.iter_mut().zip(ints) {
+            *row |= if int == known { place } else { 0 };
+        }
+    }
 }
 
 /// The event itself has to be looked at.
@@ -57,6 +150,46 @@ pub(crate) fn only_field<'a>(nodes: impl Iterator<Item = &'a Node> + Clone) -> O
     reads_only_it.then(|| first.clone())
 }
 
+/// The column of the field, if it is one of ints.
+struct IntColumn<'a> {
+    ints: &'a [i64],
+    nulls: Option<NullBuffer>,
+    kinds: Option<(&'a Texts, usize)>,
+}
+
+impl<'a> IntColumn<'a> {
+    fn of(chunk: &'a Chunk, path: &FieldPath) -> Option<Self> {
+        let Payload::Arrow(rows) = &chunk.payload else {
+            return None;
+        };
+        match rows.column(path) {
+            Column::Ints(ints, nulls) if !chunk.is_reordered() => Some(Self {
+                ints,
+                nulls,
+                kinds: rows.kinds(),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Pins rows together; a bit for each that has to be looked at alone.
+    fn pin(&self, pinned: &Pinned, block: Range<usize>, ints: &mut Option<PinnedInts>, classes: &mut [u32]) -> u64 {
+        let is_whole = |nulls: &NullBuffer| nulls.slice(block.start, block.len()).null_count() == 0;
+        let kind = match self.kinds {
+            None => Some(None),
+            Some((kinds, offset)) => kinds.all_alike(offset + block.start..offset + block.end).map(Some),
+        };
+        let Some(kind) = kind.filter(|_| self.nulls.as_ref().is_none_or(is_whole)) else {
+            return rows_mask(block.len());
+        };
+        if ints.as_ref().is_some_and(|ints| !ints.is_of(kind)) {
+            *ints = None;
+        }
+        let known = ints.get_or_insert_with(|| PinnedInts::new(pinned, kind));
+        known.pin(&self.ints[block.clone()], &mut classes[block])
+    }
+}
+
 impl Program {
     /// Looks whether there is such a field, from all bodies that the query has.
     pub fn find_pin(&mut self) {
@@ -72,6 +205,37 @@ impl Program {
             values: Vec::new(),
             classes: HashMap::default(),
         });
+    }
+
+    /// Gives the rows of a chunk from one on the classes that say which value they have; those without a key do not
+    /// matter.
+    pub(crate) fn pin_rows(&mut self, rows: &Rows, number: usize, begin: usize, keys: &[u32], classes: &mut [u32]) {
+        let chunk = rows.chunk(number);
+        let column = self
+            .pinned
+            .as_ref()
+            .and_then(|pinned| IntColumn::of(chunk, &pinned.path));
+        let mut ints: Option<PinnedInts> = None;
+        let mut at = begin;
+        while at < classes.len() {
+            let most = &keys[at - begin..(at - begin + BLOCK).min(keys.len())];
+            let count = most.iter().position(|key| *key == NO_KEY).unwrap_or(most.len());
+            let block = at..at + count;
+            at += count.max(1);
+            let mut left = match (&column, &self.pinned) {
+                (Some(column), Some(pinned)) => column.pin(pinned, block.clone(), &mut ints, classes),
+                _ => rows_mask(count),
+            };
+            let before = self.classes.len();
+            while left != 0 {
+                let offset = block.start + left.trailing_zeros() as usize;
+                classes[offset] = self.pin(classes[offset], &rows.view_of(chunk, offset));
+                left &= left - 1;
+            }
+            if self.classes.len() != before {
+                ints = None;
+            }
+        }
     }
 
     /// The class of an event that has another one without regard to its value.

@@ -7,6 +7,7 @@ use foldhash::fast::FixedState;
 
 use crate::arrow_rows::{ArrowRows, Column};
 use crate::chunk::{Chunk, Payload};
+use crate::column_tests::test_column;
 use crate::expression::{FieldPath, Node};
 use crate::forgetting::{Marks, Numbers, put};
 use crate::kernel::{FloatTest, WORD_ROWS, compare_floats, compare_ints, compare_ints_as_floats, find_texts};
@@ -166,6 +167,7 @@ impl Predicates {
                     true
                 })
             }
+            (Payload::Arrow(rows), None) => test_column(rows, node, bits).map(|more| unknown = more).is_some(),
             _ => false,
         };
         if !done {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::expression::{FieldPath, Node};
 use crate::pattern::Window;
 use crate::program::Program;
+use crate::value::Value;
 
 /// Which matches of a key are told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,6 +21,7 @@ pub enum Output {
 
 /// What an automaton that was made from a query has beside its arcs. Expressions read its registers.
 #[derive(Clone, Debug, Default)]
+#[allow(clippy::struct_excessive_bools)] // options that have nothing to do with each other
 pub struct Query {
     /// The variables that bind events, in order of declaration.
     pub variables: Arc<[Arc<str>]>,
@@ -39,6 +41,8 @@ pub struct Query {
     pub compressed: bool,
     /// The variables of each component, by their numbers.
     pub components: Vec<Vec<u16>>,
+    /// Whether it is told what matches have bound, or only that they are there.
+    pub tells_bindings: bool,
 }
 
 impl Query {
@@ -58,6 +62,19 @@ impl Program {
         u16::try_from(place).ok()
     }
 
+    /// What a match says that ends in a configuration: the state and the registers, or of a query what it returns.
+    pub(crate) fn told_of(&self, configuration: u32) -> (Arc<str>, Arc<[Value]>) {
+        let configuration = self.sets.configuration(configuration);
+        let registers = &configuration.registers;
+        match &self.query {
+            None => (self.state_name(configuration.state).clone(), registers.clone()),
+            Some(query) => {
+                let values = query.returns.iter().map(|(_, node)| node.evaluate(None, registers));
+                ("".into(), values.collect())
+            }
+        }
+    }
+
     /// Whether it was made from a query.
     #[must_use]
     pub fn is_query(&self) -> bool {
@@ -73,6 +90,20 @@ impl Program {
     pub(crate) fn only_adds(&self) -> bool {
         let has_trailing = self.query.as_ref().is_some_and(|query| !query.trailing.is_empty());
         self.output == Output::All && !has_trailing && !self.waits()
+    }
+
+    /// Whether the ends of partial matches, as events come after all others, are all that there is to tell: each final
+    /// configuration was reached in one way, and nobody asks for what was bound on it.
+    pub(crate) fn tells_ends_alone(&self) -> bool {
+        let tells = |query: &Query| query.tells_bindings;
+        self.has_ways_apart() && !self.query.as_deref().is_some_and(tells)
+    }
+
+    /// Whether, as events come after all others, each final configuration is one match: it was reached in one way, and
+    /// nothing before it matters.
+    pub(crate) fn has_ways_apart(&self) -> bool {
+        let looks_back = |query: &Query| !query.leading.is_empty();
+        self.only_adds() && !self.sets.ways_meet && !self.query.as_deref().is_some_and(looks_back)
     }
 
     /// Whether a punctuation may let matches be told.

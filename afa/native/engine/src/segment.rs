@@ -272,10 +272,7 @@ impl Engine {
             let program = &mut self.programs[pattern];
             classify_rows(program, &self.rows, chunk, end, &mut classes, oldest, newest);
             if program.pinned.is_some() {
-                let chunk = self.rows.chunk(chunk);
-                for (offset, class) in classes.iter_mut().enumerate().skip(begin) {
-                    *class = program.pin(*class, &self.rows.view_of(chunk, offset));
-                }
+                program.pin_rows(&self.rows, chunk, begin, keys, &mut classes);
             }
             if program.key_field.is_some() || program.speculation.is_some() {
                 self.hide(chunk, begin, keys, pattern, &mut classes);

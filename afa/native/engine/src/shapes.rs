@@ -52,9 +52,16 @@ pub(crate) struct Moves<'a> {
     class_bits: u32,
     /// There is room for so many.
     classes: u32,
+    idle: &'a [u64],
 }
 
 impl<'a> Moves<'a> {
+    /// The classes, as bits, whose events leave a list of this shape as it is, as far as that is known.
+    #[inline]
+    pub(crate) fn idle(self, shape: u32) -> u64 {
+        self.idle.get(shape as usize).copied().unwrap_or(0)
+    }
+
     /// The move of a class from a shape.
     #[inline]
     pub(crate) fn find(self, shape: u32, class: u32) -> Move {
@@ -98,6 +105,8 @@ pub(crate) struct Shapes {
     endings: Vec<Ending>,
     /// By shape and class.
     moves: Vec<Move>,
+    /// By shape, the first classes that change nothing, as bits.
+    idle: Vec<u64>,
     /// There is room for as many classes as this power of two.
     class_bits: u32,
     /// Numbers below this one belong to shapes that were forgotten.
@@ -124,6 +133,7 @@ impl Shapes {
             all: &self.moves,
             class_bits: self.class_bits,
             classes: 1 << self.class_bits,
+            idle: &self.idle,
         }
     }
 
@@ -207,6 +217,7 @@ impl Shapes {
         }
         self.numbers.clear();
         self.endings.clear();
+        self.idle.clear();
         self.moves = Vec::new();
         (self.class_bits, self.uses) = (0, 0);
     }
@@ -234,6 +245,7 @@ impl Shapes {
         let place = number_of(self.codes.len());
         self.codes.push(codes);
         self.endings.push(Ending::SEVERAL);
+        self.idle.push(0);
         self.moves.resize(self.codes.len() << self.class_bits, Move::UNKNOWN);
         let hash_again = |number: &u32| hash_of(&self.codes[*number as usize]);
         self.numbers.insert_unique(hash, place, hash_again);
@@ -255,8 +267,12 @@ impl Shapes {
         if !self.has(shape) {
             return false;
         }
-        let at = ((shape - self.first) as usize) << self.class_bits | class as usize;
-        self.moves[at] = found;
+        let place = (shape - self.first) as usize;
+        self.moves[place << self.class_bits | class as usize] = found;
+        let length = self.codes[place].iter().take_while(|code| **code != DEAD).count();
+        if class < u64::BITS && found.next as usize == place && found.keeps(length) {
+            self.idle[place] |= 1 << class;
+        }
         true
     }
 

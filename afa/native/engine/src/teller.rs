@@ -208,12 +208,11 @@ impl Teller<'_> {
 
     #[cold]
     fn new_outcome(&mut self, pattern: usize, number: u32) -> u32 {
-        let program = &self.programs[pattern];
-        let configuration = program.sets.configuration(number);
+        let (state, registers) = self.programs[pattern].told_of(number);
         self.table.outcomes.push(Outcome {
             pattern: index_of(pattern),
-            state: program.state_name(configuration.state).clone(),
-            registers: configuration.registers.clone(),
+            state,
+            registers,
         });
         let (mark, place) = (self.telling.mark, index_of(self.table.outcomes.len() - 1));
         *self.telling.known_outcome(pattern, number) = KnownOutcome { mark, place };

@@ -25,7 +25,12 @@ pub fn faces(programs: &[Program]) -> Arc<Patterns> {
             None => program.registers.iter().map(|register| register.name.clone()).collect(),
             Some(query) => query.returns.iter().map(|(name, _)| name.clone()).collect(),
         },
-        variables: program.query.as_ref().map(|query| query.variables.clone()),
+        is_query: program.query.is_some(),
+        variables: program
+            .query
+            .as_ref()
+            .filter(|query| query.tells_bindings)
+            .map(|query| query.variables.clone()),
     };
     Arc::new(programs.iter().map(face).collect())
 }

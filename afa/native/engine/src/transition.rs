@@ -166,8 +166,13 @@ impl Program {
                     continue;
                 }
                 let computes = compiled.computes;
+                let binds = compiled.body.binds;
                 if let Ok(taken) = self.take_by_class(class, body, *member) {
-                    certain.extend(taken);
+                    certain.extend(taken.map(|to| Link {
+                        from: *member,
+                        to,
+                        binds,
+                    }));
                 } else {
                     decides_only &= !computes;
                     open.push((*member, body));
@@ -175,7 +180,7 @@ impl Program {
             }
         }
         if open.is_empty() {
-            let code = self.reached(class, certain, from.consumed);
+            let code = self.reached(class, &certain, from.consumed);
             self.sets.remember(class, set, code);
             return code;
         }
@@ -206,19 +211,42 @@ impl Program {
                 return *code;
             }
         }
-        let mut members = certain.to_vec();
+        let mut links = certain.to_vec();
         for (bit, (member, body)) in open.iter().enumerate() {
             if !decides_only || outcome >> bit & 1 != 0 {
-                members.extend(self.take(*body, *member, Some(event)));
+                let (taken, binds) = (
+                    self.take(*body, *member, Some(event)),
+                    self.bodies[*body as usize].body.binds,
+                );
+                links.extend(taken.map(|to| Link {
+                    from: *member,
+                    to,
+                    binds,
+                }));
             }
         }
         #[allow(clippy::cast_possible_truncation)] // a set's number
         let consumed = self.sets.set(set as Code).consumed;
-        let code = self.reached(class, members, consumed);
+        let code = self.reached(class, &links, consumed);
         if decides_only {
             self.sets.conditional(known).outcomes.push((outcome, code));
         }
         code
+    }
+
+    /// Whether links of a query leave ways apart that were: each to a configuration of its own, and those from one
+    /// configuration by binding the event differently. Then as many ways lead to the end as there are final
+    /// configurations, and no two have bound the same. Epsilon arcs are not looked into.
+    fn are_apart(&self, class: u32, links: &[Link]) -> bool {
+        if self.query.is_none() || links.is_empty() {
+            return true;
+        }
+        let mut reached: Vec<u32> = links.iter().map(|link| link.to).collect();
+        let mut bound: Vec<(u32, Option<u16>)> = links.iter().map(|link| (link.from, link.binds)).collect();
+        reached.sort_unstable();
+        bound.sort_unstable();
+        let is_plain = self.classes[class as usize].epsilon.is_empty();
+        is_plain && reached.is_sorted_by(|a, b| a < b) && bound.is_sorted_by(|a, b| a < b)
     }
 
     /// Whether a window in events is used up.
@@ -227,7 +255,9 @@ impl Program {
     }
 
     /// The code of the set that an event has led to, closed under epsilon arcs and cut to its limit.
-    fn reached(&mut self, class: u32, mut members: Vec<u32>, consumed: u64) -> Code {
+    fn reached(&mut self, class: u32, links: &[Link], consumed: u64) -> Code {
+        self.sets.ways_meet = self.sets.ways_meet || !self.are_apart(class, links);
+        let mut members = links.iter().map(|link| link.to).collect();
         self.close(class, &mut members);
         members.sort_unstable();
         members.dedup();

@@ -18,6 +18,7 @@ fn table(name: &str, registers: &[&str]) -> ChangeTable {
     let face = PatternFace {
         name: name.into(),
         registers,
+        is_query: false,
         variables: None,
     };
     ChangeTable::new(Arc::new([face].into_iter().collect()))

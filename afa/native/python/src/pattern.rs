@@ -112,12 +112,12 @@ fn read_pattern(bytes: &[u8], shared: &mut Shared) -> Result<(Program, Vec<NewAr
 }
 
 /// Nil, or `[variables, partition, [[name, expression]...], leading, trailing, speculates, timeouts, compressed,
-/// components]`.
+/// components, tells bindings]`.
 fn read_query(reader: &mut Reader<'_>, registers: &[Register]) -> Result<Option<Arc<Query>>, Malformed> {
     if reader.nil() {
         return Ok(None);
     }
-    reader.array(9)?;
+    reader.array(10)?;
     let names: Vec<Arc<str>> = registers.iter().map(|register| register.name.clone()).collect();
     let variables: Arc<[Arc<str>]> = read_texts(reader)?.into();
     let numbered = |known: &[Arc<str>], names: Vec<Arc<str>>| {
@@ -140,6 +140,7 @@ fn read_query(reader: &mut Reader<'_>, registers: &[Register]) -> Result<Option<
             variables.into_iter().map(number).collect()
         })
         .collect::<Result<_, Malformed>>()?;
+    let tells_bindings = reader.truth()?;
     Ok(Some(Arc::new(Query {
         variables,
         partition,
@@ -150,6 +151,7 @@ fn read_query(reader: &mut Reader<'_>, registers: &[Register]) -> Result<Option<
         timeouts,
         compressed,
         components,
+        tells_bindings,
     })))
 }
 
