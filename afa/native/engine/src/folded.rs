@@ -38,7 +38,8 @@ pub(crate) struct Folded {
     rows: [u32; MOST_ROWS],
 }
 
-/// Two cache lines, of which the first has eight rows.
+/// Two cache lines, of which the first has so many rows.
+const NEAR_ROWS: usize = 8;
 const _: () = assert!(size_of::<Folded>() == 128);
 
 impl Folded {
@@ -126,14 +127,22 @@ impl Folded {
             [only] => released.push(only),
             ref several => released.extend_from_slice(several),
         }
-        let (mut count, mut kept) = (0, self.kept);
-        while kept != 0 {
-            self.rows[count] = self.rows[kept.trailing_zeros() as usize];
-            kept &= kept - 1;
-            count += 1;
-        }
+        let count = match self.rows.first_chunk_mut() {
+            Some(near) if self.kept >> NEAR_ROWS == 0 => pack(near, self.kept),
+            _ => self.pack_all(),
+        };
         (self.starts, self.entries, self.entering) = (byte(count), 0, self.shape);
         (self.kept, self.last_ts) = ((1 << count) - 1, i64::MIN);
+        count
+    }
+
+    #[inline(never)]
+    fn pack_all(&mut self) -> usize {
+        let mut count = 0;
+        for place in places(self.kept) {
+            self.rows[count] = self.rows[place];
+            count += 1;
+        }
         count
     }
 
@@ -220,6 +229,18 @@ impl Folded {
         }
         *self = Self::NOT;
     }
+}
+
+/// Brings rows whose bits are set to the front; the answer is how many they are. All are written, wherever the next one
+/// belongs: to ask for each whether it stays would cost more, because that cannot be foreseen.
+#[inline]
+fn pack(rows: &mut [u32; NEAR_ROWS], kept: u32) -> usize {
+    let mut count = 0;
+    for (place, row) in (*rows).into_iter().enumerate() {
+        rows[count % NEAR_ROWS] = row;
+        count += (kept >> place & 1) as usize;
+    }
+    count
 }
 
 /// The bits of one number at the places of those that are set in another.

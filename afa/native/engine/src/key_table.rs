@@ -4,18 +4,20 @@
 use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::FixedState;
-use hashbrown::HashTable;
+use prefetch_index::prefetch_index;
 use smallvec::SmallVec;
 
-/// So many names are looked up at once.
-pub(crate) const TOGETHER: usize = 16;
+use crate::key_slots::Slots;
 
-/// The number of a name, and a part of its hash.
-#[derive(Clone, Copy, Debug)]
-struct Numbered {
-    mark: u32,
-    number: u32,
-}
+/// So many names are looked up at once.
+pub(crate) const TOGETHER: usize = 32;
+
+/// A name: one that is short lies in one cache line.
+#[derive(Clone, Debug, Default)]
+#[repr(align(32))]
+struct Name(SmallVec<[u8; 24]>);
+
+const _: () = assert!(size_of::<Name>() == 32);
 
 /// What a number stands for: whether its key is idle, and how often the number was given to another name. One that is
 /// the same as before stands for the same key.
@@ -40,9 +42,9 @@ impl Standing {
 /// All names. A key that is *idle* counts as unknown: it is only kept because it may be met again soon.
 #[derive(Debug, Default)]
 pub(crate) struct KeyTable {
-    table: HashTable<Numbered>,
+    slots: Slots,
     /// By number; empty where there is none.
-    names: Vec<SmallVec<[u8; 16]>>,
+    names: Vec<Name>,
     /// By number.
     standings: Vec<Standing>,
     hashing: FixedState,
@@ -64,7 +66,7 @@ impl KeyTable {
     /// How many keys are known; idle ones are not.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.table.len() - self.idle
+        self.slots.len() - self.idle
     }
 
     /// The number of a name, unless its key is idle.
@@ -76,19 +78,24 @@ impl KeyTable {
 
     #[inline]
     fn find_any(&self, name: &str) -> Option<u32> {
-        let hash = self.hash(name);
-        let is_it = |found: &Numbered| found.mark == mark(hash) && self.is(found.number, name);
-        self.table.find(hash, is_it).map(|found| found.number)
+        self.slots.find(self.mark(name), |number| self.is(number, name))
     }
 
-    /// The same for several names at once, with what each stands for while it is not idle: first all hashes, then what is
+    /// The same for several names at once, with what each stands for while it is not idle: first all marks, then what is
     /// likely each, then whether it is, so that they wait for memory together. One that is in the way of another may
     /// make that unknown.
     pub(crate) fn find_together(&self, names: &[&str; TOGETHER]) -> [Option<(u32, Standing)>; TOGETHER] {
-        let hashes = names.map(|name| self.hash(name));
-        let likely = hashes.map(|hash| self.table.find(hash, |found| found.mark == mark(hash)));
+        let marks = names.map(|name| self.mark(name));
+        for mark in marks {
+            self.slots.prefetch(mark);
+        }
+        let likely = marks.map(|mark| {
+            let number = self.slots.find(mark, |_| true)?;
+            prefetch_index(&self.names, number as usize);
+            Some(number)
+        });
         std::array::from_fn(|place| {
-            let number = likely[place]?.number;
+            let number = likely[place]?;
             let standing = self.standings[number as usize].awake();
             self.is(number, names[place]).then_some((number, standing))
         })
@@ -128,14 +135,11 @@ impl KeyTable {
     pub(crate) fn insert(&mut self, name: &str, number: u32) {
         let place = number as usize;
         if place >= self.names.len() {
-            self.names.resize_with(place + 1, SmallVec::new);
+            self.names.resize_with(place + 1, Name::default);
             self.standings.resize(place + 1, Standing::default());
         }
-        self.names[place] = name.as_bytes().into();
-        let hash_of = |found: &Numbered| hash(&self.hashing, &self.names[found.number as usize]);
-        let hash = self.hash(name);
-        let mark = mark(hash);
-        self.table.insert_unique(hash, Numbered { mark, number }, hash_of);
+        self.names[place] = Name(name.as_bytes().into());
+        self.slots.insert(self.mark(name), number);
     }
 
     /// A key is idle from now on.
@@ -150,38 +154,27 @@ impl KeyTable {
     /// Takes a name out; the answer is its number.
     pub(crate) fn remove(&mut self, name: &str) -> Option<u32> {
         let number = self.find_any(name)?;
-        let entry = self.table.find_entry(self.hash(name), |found| found.number == number);
-        entry.ok()?.remove();
+        self.slots.remove(self.mark(name), number);
         let standing = &mut self.standings[number as usize];
         self.idle -= usize::from(standing.is_idle());
         *standing = Standing(standing.awake().0.wrapping_add(Standing::NEXT));
-        self.names[number as usize] = SmallVec::new();
+        self.names[number as usize] = Name::default();
         Some(number)
     }
 
     #[inline]
     fn is(&self, number: u32, name: &str) -> bool {
-        are_equal(&self.names[number as usize], name.as_bytes())
+        are_equal(&self.names[number as usize].0, name.as_bytes())
     }
 
+    /// A part of a name's hash, which is all that is kept of that.
     #[inline]
-    fn hash(&self, name: &str) -> u64 {
-        hash(&self.hashing, name.as_bytes())
+    #[allow(clippy::cast_possible_truncation)] // a part
+    fn mark(&self, name: &str) -> u32 {
+        let mut hasher = self.hashing.build_hasher();
+        hasher.write(name.as_bytes());
+        (hasher.finish() >> u32::BITS) as u32
     }
-}
-
-/// The part of a hash that is kept beside a number: other bits than those that say where it lies.
-#[inline]
-#[allow(clippy::cast_possible_truncation)] // a part
-fn mark(hash: u64) -> u32 {
-    (hash >> 24) as u32
-}
-
-#[inline]
-fn hash(hashing: &FixedState, name: &[u8]) -> u64 {
-    let mut hasher = hashing.build_hasher();
-    hasher.write(name);
-    hasher.finish()
 }
 
 /// Whether two texts are equal: most keys are short, and a call to compare them costs more than the comparison.

@@ -9,6 +9,8 @@ use crate::change_arrow::{TextBuffer, Texts};
 
 /// More texts than so many are not remembered: they come and go.
 const MOST_TEXTS: usize = 4096;
+/// So many at once are not looked up: to make a new dictionary of them costs no more.
+const MOST_AT_ONCE: usize = 128;
 
 /// Distinct texts in the order in which they became known.
 #[derive(Clone, Debug)]
@@ -33,7 +35,7 @@ pub enum Numbering {
     Same,
     /// The known number of each.
     Other(Vec<i32>),
-    /// Not all of them were known; now they are.
+    /// Not all of them were known; unless there are many, now they are.
     New,
 }
 
@@ -50,6 +52,9 @@ impl KnownTexts {
         // What few batches do not hold: the texts of the one before, or the first of them.
         if known.offsets.starts_with(texts.offsets) && known.bytes.starts_with(texts.bytes) {
             return Numbering::Same;
+        }
+        if texts.offsets.len() > MOST_AT_ONCE {
+            return Numbering::New;
         }
         let count = known.offsets.len();
         let mut numbers = Vec::with_capacity(texts.offsets.len());

@@ -50,6 +50,7 @@ pub mod json_text;
 mod keeping;
 pub mod kernel;
 pub mod key;
+mod key_slots;
 mod key_table;
 pub mod known_texts;
 pub mod lane;
