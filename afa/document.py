@@ -21,7 +21,7 @@ from afa.query import EventFields, Query, build_query, parse_query
 from afa.query.compiler import compile_query
 from afa.query.tree import EventSet
 from afa.reading import Fault, Fields, Path, check_int64, check_name, type_name
-from afa.source_text import MAX_DOCUMENT_BYTES, SourceText
+from afa.source_text import SourceText, read_text
 
 MAX_PROGRAM_ARCS: Final = 100_000
 _FIELD_TYPES: Final = {
@@ -52,21 +52,7 @@ def load_patterns(*files: str | FilePath) -> list[Pattern]:
 
 
 def _read_file(file: FilePath) -> list[tuple[Pattern, Place]]:
-    start = Place(str(file), 1, 1)
-    try:
-        with file.open("rb") as opened:
-            data = opened.read(MAX_DOCUMENT_BYTES + 1)
-    except OSError as error:
-        raise PatternError(f"cannot be read: {error.strerror}", fix="check the path", place=start) from None
-    if len(data) > MAX_DOCUMENT_BYTES:
-        what = f"a pattern file of more than {MAX_DOCUMENT_BYTES:,} bytes (max_document_bytes)"
-        raise PatternError(what, fix="split it into several files", place=start)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = data[: error.start].decode("utf-8-sig")
-        place = SourceText(str(file), before).place(len(before))
-        raise PatternError("not UTF-8", fix="save the file as UTF-8", place=place) from None
+    text = read_text(file, "a pattern file")
     if file.suffix == ".sase":
         return [_read_query_text(file, text)]
     return parse_patterns(text, str(file))
