@@ -15,10 +15,12 @@ from typer.core import TyperGroup
 from afa.errors import AfaError
 from arcfleet.cli import output
 from arcfleet.cli.bench import bench
+from arcfleet.cli.config import config
 from arcfleet.cli.explain import explain
 from arcfleet.cli.graph import graph
 from arcfleet.cli.replay import replay
 from arcfleet.cli.schema import schema
+from arcfleet.cli.topics import topics
 
 
 class _Commands(TyperGroup):
@@ -44,6 +46,8 @@ app = typer.Typer(
 )
 for command in (replay, explain, graph, schema, bench):
     app.command()(command)
+for group in (config, topics):
+    app.add_typer(group)
 
 
 def _show_version(asked: bool) -> None:

@@ -4,51 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from afa.records import Bindings, Change, EmittedPunctuation, GraphChange, Match, MatchChange, Timeout
+from arcfleet.cli.tables import print_table, table
 
 _MATCH_COLUMNS = ("pattern", "key", "start", "end", "until", "state", "registers", "first", "last")
-_PIPE_WIDTH = 100_000
+_NUMBERS = ("start", "end", "until")
 _OP_STYLES = {"insert": "green", "retract": "red", "timeout": "yellow", "punctuation": "dim"}
 
 
 def print_matches(changes: Iterable[MatchChange | GraphChange]) -> None:
-    table = _table(_MATCH_COLUMNS)
+    shown = table(_MATCH_COLUMNS, right=_NUMBERS)
     for change in changes:
-        table.add_row(*_cells(change.match if isinstance(change, MatchChange) else change))
-    _console().print(table)
+        shown.add_row(*_cells(change.match if isinstance(change, MatchChange) else change))
+    print_table(shown)
 
 
 def print_changes(changes: Iterable[Change]) -> None:
-    table = _table(("op", *_MATCH_COLUMNS))
+    shown = table(("op", *_MATCH_COLUMNS), right=_NUMBERS)
     for change in changes:
         if isinstance(change, MatchChange | GraphChange):
             told = change.match if isinstance(change, MatchChange) else change
-            table.add_row(Text(change.op, _OP_STYLES[change.op]), *_cells(told))
+            shown.add_row(Text(change.op, _OP_STYLES[change.op]), *_cells(told))
         else:
-            table.add_row(*_other_cells(change))
-    _console().print(table)
-
-
-class _DataConsole(Console):
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError  # for the one place that ends quietly; rich would exit 1
-
-
-def _console() -> Console:
-    """Fits a terminal; into a pipe or a file every value goes whole."""
-    console = _DataConsole()
-    return console if console.is_terminal else _DataConsole(width=_PIPE_WIDTH)
-
-
-def _table(columns: Iterable[str]) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in columns:
-        table.add_column(column, justify="right" if column in ("start", "end", "until") else "left", overflow="fold")
-    return table
+            shown.add_row(*_other_cells(change))
+    print_table(shown)
 
 
 def _other_cells(change: Timeout | EmittedPunctuation) -> list[Text]:

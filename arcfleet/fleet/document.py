@@ -92,8 +92,8 @@ def load_fleet(
     layers = _Layers(document)
     for name in SCALARS:
         variable = VARIABLE_PREFIX + name.upper()
-        if environment and variable in environment:
-            layers.lay((name,), environment[variable], variable)
+        if value := (environment or {}).get(variable):  # a deployment may have to write an empty one
+            layers.lay((name,), value, variable)
     for name, value in (overrides or {}).items():
         prefix, _, setting = name.partition(".")
         layers.lay((prefix, setting) if setting else (name,), value, _flag(name))
