@@ -33,8 +33,12 @@ class ArcFeed:
         until = monotonic() + deadline_s
         while self.table.offset < end:
             if not self.poll(WAIT_S) and monotonic() > until:
-                what = f"{self._topic} could not be read to its end ({self.table.offset} of {end}) within {deadline_s:g} s"
-                raise WorkerError(what, fix="a transaction may be open on it: look for a process that publishes patterns")
+                what = (
+                    f"{self._topic} could not be read to its end ({self.table.offset} of {end}) within {deadline_s:g} s"
+                )
+                raise WorkerError(
+                    what, fix="a transaction may be open on it: look for a process that publishes patterns"
+                )
 
     def poll(self, timeout: float = 0.0) -> bool:
         """Reads what has come; whether something had."""

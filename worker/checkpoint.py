@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from worker.clock import Clock
 from worker.partition import Partition, Phase
@@ -49,7 +49,9 @@ class CommitSettings:
 class Checkpoint:
     """Commits, for all partitions that this worker owns."""
 
-    def __init__(self, settings: CommitSettings, consumer: Any, publisher: Publisher, clock: Clock, watchdog: Watchdog):
+    def __init__(
+        self, settings: CommitSettings, consumer: Any, publisher: Publisher, clock: Clock, watchdog: Watchdog
+    ) -> None:
         self._settings = settings
         self._consumer = consumer
         self._publisher = publisher
@@ -134,8 +136,6 @@ class Checkpoint:
             self._publisher.failure = None
             raise_for(reaction_of_producer(error), error, "a record was not delivered")
         if left:
-            from confluent_kafka import KafkaError
-
             error = KafkaError(KafkaError._MSG_TIMED_OUT)
             raise_for(reaction_of_producer(error), error, f"{left} records were not delivered in {FLUSH_S:.0f} s")
 

@@ -19,7 +19,12 @@ class HealthServer:
     """Answers from a thread of its own, with what the loop has noted."""
 
     def __init__(
-        self, host: str, port: int, registry: CollectorRegistry, alive: Callable[[], Answer], ready: Callable[[], Answer]
+        self,
+        host: str,
+        port: int,
+        registry: CollectorRegistry,
+        alive: Callable[[], Answer],
+        ready: Callable[[], Answer],
     ) -> None:
         class Handler(BaseHTTPRequestHandler):
             timeout = _REQUEST_S

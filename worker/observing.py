@@ -36,7 +36,9 @@ class Observer:
         self.ready = False
         self.stopped = ""  # why consuming has stopped, if it has
 
-    def batch(self, messages: Sequence[Message], counts: Mapping[str, Mapping[str, int]], told: Changes, s: float) -> None:
+    def batch(
+        self, messages: Sequence[Message], counts: Mapping[str, Mapping[str, int]], told: Changes, s: float
+    ) -> None:
         """A batch of one partition was matched."""
         metrics = self._metrics
         for topic, count in Counter(message.topic() for message in messages).items():

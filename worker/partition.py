@@ -1,4 +1,4 @@
-"""One partition of the fleet's key space: the partitions of this number of all source topics, with an engine of its own.
+"""One partition of the fleet's key space: the partitions of this number of all sources, with an engine of its own.
 
 An engine per partition makes the partition the unit that is restored, moved and dropped, each with the arcs as of its
 own commit. Phases and legal moves:
@@ -120,12 +120,9 @@ class Partition:
 
     def apply_arcs(self, records: Iterable[ArcRecord], offset: int) -> list[Changes]:
         """Takes up later records of the arcs topic; what each tells."""
-        told = []
-        for record in records:
-            if self.table.apply(record) and not isinstance(record, Head):
-                told.append(self.engine.change_arc(record.as_change()))
+        new = [record for record in records if self.table.apply(record)]
         self.table.offset = offset
-        return told
+        return [self.engine.change_arc(record.as_change()) for record in new if not isinstance(record, Head)]
 
     def knows_all(self, records: Iterable[ArcRecord]) -> bool:
         """Whether none of these brings in a pattern that the engine does not have yet."""
@@ -138,7 +135,7 @@ class Partition:
         self.table.offset = offset
         before, self.engine = self.engine, make(self.table)
         held = list(self.mark.positions.items())
-        self.engine.restore_keys(self.number, [(key, before.snapshot(key), held) for key in before.keys()])
+        self.engine.restore_keys(self.number, [(key, before.snapshot(key), held) for key in list(before.keys())])
         self.engine.end_replay(self.number)
         for topic, ts in self.mark.punctuations.items():
             if ts is not None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import socket
 import time
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +15,7 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from afa import Engine
 from afa.durations import parse_duration
+from arcfleet.fleet.arc_writer import publish_patterns
 from arcfleet.fleet.arcs import ArcTable
 from arcfleet.fleet.document import Fleet, start_time
 from worker.arc_feed import ArcFeed
@@ -28,7 +31,7 @@ from worker.publishing import Publisher
 from worker.punctuality import Idle, IdleRule
 from worker.reactions import Reaction, reaction_of_producer
 from worker.records import Needed
-from worker.restore import Restorer
+from worker.restore import Restorer, Sources
 from worker.sides import Sides, TooManyBadError
 from worker.watchdog import Watchdog
 
@@ -54,7 +57,9 @@ class Options:
 class Process:
     """One worker, from its start to its end."""
 
-    def __init__(self, fleet: Fleet, options: Options, say: Say, clock: Clock | None = None, clients: Any = None) -> None:
+    def __init__(
+        self, fleet: Fleet, options: Options, say: Say, clock: Clock | None = None, clients: Any = None
+    ) -> None:
         self.fleet = fleet
         self.options = options
         self.say = say
@@ -113,10 +118,11 @@ class Process:
         resets = 0
         while not self.stopping:
             try:
-                self._parts.observer.stopped or loop.step()
-                resets = 0
                 if self._parts.observer.stopped:
-                    self._idle_about(loop)
+                    self._stay()
+                    continue
+                loop.step()
+                resets = 0
             except ResetError as error:
                 resets += 1
                 self.say("reset", why=error.why, in_a_row=resets)
@@ -130,7 +136,7 @@ class Process:
                 loop.commit()
         self.finish(loop)
 
-    def _idle_about(self, loop: Loop) -> None:
+    def _stay(self) -> None:
         """Consuming has stopped; the process stays, so that somebody can look."""
         self._parts.consumer.pause(self._parts.consumer.assignment())
         self._parts.consumer.poll(0.5)
@@ -172,7 +178,11 @@ class Process:
     def make_engine(self, table: ArcTable) -> Engine:
         """An engine for one partition, with the arcs of a table."""
         engine = Engine(
-            table.patterns(), net="batch", sources=list(self.fleet.sources), unit=self.fleet.unit, limits=self.fleet.limits
+            table.patterns(),
+            net="batch",
+            sources=list(self.fleet.sources),
+            unit=self.fleet.unit,
+            limits=self.fleet.limits,
         )
         if table.promise is not None:
             engine.change_arc(table.promise.as_change())
@@ -220,19 +230,18 @@ class Process:
         checkpoint.begin()
 
     def _restorer(self, consumer: Any, query: Any, topics: list[str]) -> Restorer:
-        return Restorer(
-            consumer,
-            self.clients.reader(),
-            query,
-            topics,
-            self.fleet.name,
-            self.make_engine,
-            self.clock,
-            self._fence,
-            lambda topic, number: self._start_of(query, topic, number),
-            verify=self.exactly_once,
-            accept_lost_state=self.options.accept_lost_state,
+        sources = Sources(
+            consumer=consumer,
+            reader=self.clients.reader(),
+            query=query,
+            topics=topics,
+            prefix=self.fleet.name,
+            make_engine=self.make_engine,
+            clock=self.clock,
+            fence=self._fence,
+            start_of=lambda topic, number: self._start_of(query, topic, number),
         )
+        return Restorer(sources, verify=self.exactly_once, accept_lost_state=self.options.accept_lost_state)
 
     def _fence(self, owner: str) -> None:
         """Ends the open transaction of an owner that is gone."""
@@ -293,9 +302,23 @@ def obeying_signals(process: Process) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def run(fleet: Fleet, options: Options, say: Say, listening: Callable[[str], None]) -> None:
-    """Runs a worker until it is told to stop. Raises WorkerError."""
+def new_instance() -> str:
+    """A name for a process that was given none: it joins as a new member each time."""
+    return f"{socket.gethostname()}-{uuid.uuid4().hex[:12]}"
+
+
+def run(
+    fleet: Fleet,
+    options: Options,
+    documents: Sequence[dict[str, Any]],
+    say: Say,
+    listening: Callable[[str], None],
+) -> None:
+    """Publishes the patterns that are new, and runs a worker until it is told to stop. Raises WorkerError, AfaError."""
     process = Process(fleet, options, say)
+    if documents:
+        published = publish_patterns(documents, fleet.name, process.clients)
+        say("patterns", published=published)
     process.watchdog.start()
     with obeying_signals(process):
         _start_within_deadline(process, say)
@@ -319,7 +342,8 @@ def _start_within_deadline(process: Process, say: Say) -> None:
             if process.clock.monotonic() > until:
                 bootstrap, deadline_s = process.fleet.bootstrap, process.fleet.start_deadline_s
                 raise WorkerError(
-                    f"no start within {deadline_s:g} s (start_deadline): {what}", fix=f"is {bootstrap} a broker that answers?"
+                    f"no start within {deadline_s:g} s (start_deadline): {what}",
+                    fix=f"is {bootstrap} a broker that answers?",
                 ) from None
             say("starting again", why=what)
             time.sleep(1.0)

@@ -31,9 +31,13 @@ class Producer(Protocol):
 class Publisher:
     """Sends, and remembers what became of it until the next commit."""
 
-    def __init__(self, producer: Producer, prefix: str, clock: Clock, *, punctuation_interval_s: float, upsert: bool):
+    def __init__(
+        self, producer: Producer, prefix: str, clock: Clock, *, punctuation_interval_s: float, upsert: bool
+    ) -> None:
         self.producer = producer
-        self._topics = {suffix: f"{prefix}.{suffix}" for suffix in ("matches", "late", "dead-letter", "state", "progress")}
+        self._topics = {
+            suffix: f"{prefix}.{suffix}" for suffix in ("matches", "late", "dead-letter", "state", "progress")
+        }
         self._clock = clock
         self._punctuation_interval_s = punctuation_interval_s
         self._upsert = upsert
@@ -96,7 +100,7 @@ class Publisher:
         }
         own = [header for header in message.headers() or () if header[0] not in about]
         headers = [*own, *((name, text.encode()) for name, text in about.items())]
-        self._send(where, message.partition(), message.key(), message.value(), headers, on_delivery)
+        self._send(where, message.partition(), message.key(), message.value(), headers, on_delivery=on_delivery)
 
     def snapshot(self, partition: int, key: bytes, value: bytes | None, held: bytes) -> None:
         """A key's state; none: it is back at the start. `held` says which offsets it holds."""
@@ -108,7 +112,7 @@ class Publisher:
         self._send("progress", 0, f"{topic}/{partition}", value, [("content-type", b"application/json")])
 
     def _send(
-        self, where: str, partition: int, key: Any, value: bytes | None, headers: Any, on_delivery: Any = None
+        self, where: str, partition: int, key: Any, value: bytes | None, headers: Any, *, on_delivery: Any = None
     ) -> None:
         record = {"key": key, "value": value, "partition": partition, "headers": list(headers)}
         record["on_delivery"] = on_delivery or self._delivered

@@ -30,9 +30,7 @@ class Idle:
         if self._rules:
             self._last.update(dict.fromkeys({(message.topic(), message.partition()) for message in messages}, now))
 
-    def due(
-        self, partition: Partition, ends: Mapping[tuple[str, int], int], now: float
-    ) -> Iterator[tuple[str, int]]:
+    def due(self, partition: Partition, ends: Mapping[tuple[str, int], int], now: float) -> Iterator[tuple[str, int]]:
         """Topics whose punctuation the clock moves now, and to where."""
         for topic, rule in self._rules.items():
             place = (topic, partition.number)

@@ -1,4 +1,4 @@
-"""What a worker does on which error code: the one table. Learned on a real broker; `docs/operations.md` has it in words.
+"""What a worker does on which error code: the one table, learned on a real broker. `docs/operations.md` has it too.
 
 An error that is not in it counts as the worst of its class: a producer's as one that needs a new producer, a
 consumer's as one that ends the process.
@@ -82,17 +82,16 @@ CONSUMING: Final[dict[int, Reaction]] = {
     KafkaError._AUTHENTICATION: Reaction.END,
 }
 
+_GONE: Final = "records that were not read yet are gone: see the topic's retention, then take --accept-lost-state"
 _FIXES: Final[dict[int, str]] = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant the worker's user the rights that docs/fleet.md lists for this topic",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant the worker's user what docs/fleet.md lists",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "grant READ on the group with the fleet's name",
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "grant WRITE on transactional ids that begin with the fleet's name",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "grant WRITE on transactional ids with the fleet's name as prefix",
     KafkaError.UNKNOWN_TOPIC_OR_PART: "make it: arcfleet topics apply",
     KafkaError._UNKNOWN_PARTITION: "compare the partition counts: arcfleet topics check",
     KafkaError._UNKNOWN_TOPIC: "make it: arcfleet topics apply",
-    KafkaError._AUTO_OFFSET_RESET: "records that were not read yet are gone; look at the topic's retention, then restart with "
-    "--accept-lost-state",
-    KafkaError.OFFSET_OUT_OF_RANGE: "records that were not read yet are gone; look at the topic's retention, then restart with "
-    "--accept-lost-state",
+    KafkaError._AUTO_OFFSET_RESET: _GONE,
+    KafkaError.OFFSET_OUT_OF_RANGE: _GONE,
     KafkaError._AUTHENTICATION: "check the credentials under `kafka:` in the fleet document",
     KafkaError.FENCED_INSTANCE_ID: "another process runs under the same --instance; give each its own",
     KafkaError._FATAL: "another process may run under the same --instance; give each its own",

@@ -64,33 +64,27 @@ class _Restoration:
     read_again: bool = False
 
 
+@dataclass(frozen=True)
+class Sources:
+    """Where a restore gets what it needs."""
+
+    consumer: Any  # of the group, for committed offsets
+    reader: Any  # of committed records
+    query: Any  # of ends, open transactions included
+    topics: Sequence[str]
+    prefix: str
+    make_engine: MakeEngine
+    clock: Clock
+    fence: Callable[[str], None]  # ends the transaction of an owner that is gone
+    start_of: Callable[[str, int], int]  # where a new fleet starts in a partition of a topic
+
+
 class Restorer:
     """Restores one partition after the other, in slices, so that those that are live go on."""
 
-    def __init__(
-        self,
-        consumer: Any,
-        reader: Any,
-        query: Any,
-        topics: Sequence[str],
-        prefix: str,
-        make_engine: MakeEngine,
-        clock: Clock,
-        fence: Callable[[str], None],
-        start_of: Callable[[str, int], int],
-        *,
-        verify: bool,
-        accept_lost_state: bool,
-    ) -> None:
-        self._consumer = consumer
-        self._reader = reader
-        self._query = query
-        self._topics = topics
-        self._state, self._late = f"{prefix}.state", f"{prefix}.late"
-        self._make_engine = make_engine
-        self._clock = clock
-        self._fence = fence
-        self._start_of = start_of
+    def __init__(self, sources: Sources, *, verify: bool, accept_lost_state: bool) -> None:
+        self._from = sources
+        self._state, self._late = f"{sources.prefix}.state", f"{sources.prefix}.late"
         self._verify = verify
         self._accept_lost_state = accept_lost_state
         self._now: _Restoration | None = None
@@ -118,9 +112,9 @@ class Restorer:
         return self._left_out.get(number, set())
 
     def _begin(self, number: int, table: ArcTable) -> _Restoration | Partition | None:
-        asked = [TopicPartition(topic, number) for topic in self._topics]
+        asked = [TopicPartition(topic, number) for topic in self._from.topics]
         try:
-            committed = self._consumer.committed(asked, ASK_S)
+            committed = self._from.consumer.committed(asked, ASK_S)
         except KafkaException as error:
             reaction = reaction_of_consumer(error.args[0])
             raise_for(reaction, error.args[0], "asking for committed offsets")
@@ -137,23 +131,23 @@ class Restorer:
             what = f"{self._state}/{number} is empty, but {binding.snapshots} snapshots were committed"
             if not self._accept_lost_state:
                 raise WorkerError(what, fix=LOST_STATE)
-        now = self._clock.monotonic()
+        now = self._from.clock.monotonic()
         state = _Reading(self._state, number, 0, end, now)
         late = _Reading(self._late, number, binding.restore.late, self._end(self._late, number), now)
-        self._reader.assign([TopicPartition(self._state, number, 0)])
+        self._from.reader.assign([TopicPartition(self._state, number, 0)])
         return _Restoration(number, binding, {}, state, late, set())
 
     def _end(self, topic: str, number: int) -> int:
-        _, end = self._query.get_watermark_offsets(TopicPartition(topic, number), timeout=ASK_S * 5)
+        _, end = self._from.query.get_watermark_offsets(TopicPartition(topic, number), timeout=ASK_S * 5)
         return int(end)
 
     def _new(self, number: int, table: ArcTable, state_end: int) -> Partition:
         if state_end > 0 and self._verify and not self._accept_lost_state:
             what = f"{self._state}/{number} has records, but the group has no offsets for partition {number}"
             raise WorkerError(what, fix=LOST_STATE)
-        positions = {topic: self._start_of(topic, number) for topic in self._topics}
+        positions = {topic: self._from.start_of(topic, number) for topic in self._from.topics}
         mark = Mark(positions, dict.fromkeys(positions), self._end(self._late, number))
-        partition = Partition(number, self._make_engine(table), table.copy(), mark)
+        partition = Partition(number, self._from.make_engine(table), table.copy(), mark)
         partition.move(Phase.LIVE)
         return partition
 
@@ -162,26 +156,26 @@ class Restorer:
         assert self._now is not None
         if reading.position >= reading.end:
             return True
-        for message in self._reader.consume(SLICE_RECORDS, SLICE_S):
+        for message in self._from.reader.consume(SLICE_RECORDS, SLICE_S):
             error = message.error()
             if error is not None and error.code() != KafkaError._PARTITION_EOF:
                 raise_for(reaction_of_consumer(error), error, f"reading {reading.topic}/{reading.number}")
                 continue
             if message.topic() != reading.topic or message.partition() != reading.number:
                 continue  # of the partition that was read before
-            reading.moved_at = self._clock.monotonic()
+            reading.moved_at = self._from.clock.monotonic()
             if error is not None:
                 reading.position = max(reading.position, message.offset())
                 continue
             take(self._now, message)
             reading.position = message.offset() + 1
-        if reading.position < reading.end and self._clock.monotonic() - reading.moved_at > STUCK_S:
-            self._fence(self._now.binding.owner)
-            reading.moved_at = self._clock.monotonic()
+        if reading.position < reading.end and self._from.clock.monotonic() - reading.moved_at > STUCK_S:
+            self._from.fence(self._now.binding.owner)
+            reading.moved_at = self._from.clock.monotonic()
         if reading.position >= reading.end and reading is self._now.state:
             late = self._now.late
-            late.moved_at = self._clock.monotonic()
-            self._reader.assign([TopicPartition(late.topic, late.number, late.position)])
+            late.moved_at = self._from.clock.monotonic()
+            self._from.reader.assign([TopicPartition(late.topic, late.number, late.position)])
         return reading.position >= reading.end
 
     @staticmethod
@@ -204,7 +198,8 @@ class Restorer:
         for key, (value, _) in restoration.values.items():
             snapshots.put(key, value)
         if self._verify and (len(snapshots), snapshots.total) != (binding.snapshots, binding.checksum):
-            return self._mismatch(restoration, len(snapshots))
+            self._check_again(restoration, len(snapshots))
+            return None
         table = self._table(restoration)
         engine = self._engine(restoration, table)
         partition = Partition(number, engine, table, binding.restore, snapshots=snapshots, table_written=table.offset)
@@ -213,9 +208,9 @@ class Restorer:
         self._left_out[number] = restoration.left_out
         return partition
 
-    def _mismatch(self, restoration: _Restoration, found: int) -> None:
+    def _check_again(self, restoration: _Restoration, found: int) -> None:
         """What was committed may have been read before the last owner's commit; once."""
-        committed = self._consumer.committed([TopicPartition(self._topics[0], restoration.number)], ASK_S)
+        committed = self._from.consumer.committed([TopicPartition(self._from.topics[0], restoration.number)], ASK_S)
         if Binding.read(committed[0].metadata or "") != restoration.binding:
             return  # it begins anew
         what = (
@@ -230,7 +225,7 @@ class Restorer:
 
     def _engine(self, restoration: _Restoration, table: ArcTable) -> Engine:
         number = restoration.number
-        engine = self._make_engine(table)
+        engine = self._from.make_engine(table)
         offsets: dict[bytes, list[tuple[str, int]]] = {}
         for _, held in restoration.values.values():
             if held not in offsets:
@@ -252,4 +247,3 @@ def punctuate(engine: Engine, number: int, mark: Mark) -> Any:
         if ts is not None:
             told = engine.punctuate(ts, partition=(topic, number))
     return told
-

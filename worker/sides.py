@@ -47,5 +47,5 @@ class Sides:
             self._records, self._bad = self._records - gone_records, self._bad - gone_bad
         most = BAD_SHARE_MAX * max(self._records, BAD_WINDOW_RECORDS)
         if self._bad > most:
-            what = f"{self._bad} of the last {self._records} records are bad, the last one: {changes.bad[-1][1] if bad else '?'}"
-            raise TooManyBadError(what)
+            why = f"; the last one: {changes.bad[-1][1]}" if bad else ""
+            raise TooManyBadError(f"{self._bad} of the last {self._records} records are bad{why}")

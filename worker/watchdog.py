@@ -1,4 +1,4 @@
-"""Ends a process whose transaction call hangs: some ignore their time-out, and a supervisor can only restart the dead."""
+"""Ends a process whose transaction call hangs: some ignore their time-out, and only what has ended is restarted."""
 
 from __future__ import annotations
 

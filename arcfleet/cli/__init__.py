@@ -21,6 +21,7 @@ from arcfleet.cli.graph import graph
 from arcfleet.cli.replay import replay
 from arcfleet.cli.schema import schema
 from arcfleet.cli.topics import topics
+from arcfleet.cli.worker import worker
 
 
 class _Commands(TyperGroup):
@@ -44,7 +45,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (replay, explain, graph, schema, bench):
+for command in (replay, explain, graph, schema, bench, worker):
     app.command()(command)
 for group in (config, topics):
     app.add_typer(group)

@@ -41,7 +41,9 @@ def read_table(reader: Any, topic: str, deadline_s: float = 30.0) -> ArcTable:
                 raise OSError(f"reading {topic}: {error.str()}")
             table.offset = message.offset() + (error is None)
         if time.monotonic() > until:
-            raise OSError(f"{topic} could not be read to its end within {deadline_s:g} s; a transaction may be open on it")
+            raise OSError(
+                f"{topic} could not be read to its end within {deadline_s:g} s; a transaction may be open on it"
+            )
     return table
 
 

@@ -75,7 +75,9 @@ def read_arc_record(value: bytes | None) -> ArcRecord:
     """What a record of the topic says; unknown fields are ignored. Raises RecordError."""
     if value is None or len(value) > MAX_ARC_RECORD_BYTES:
         what = "a tombstone" if value is None else f"more than {MAX_ARC_RECORD_BYTES:,} bytes (max_arc_record_bytes)"
-        raise RecordError(f"{what} on the arcs topic", fix="end an arc by its lifetime; only the coordinator writes here")
+        raise RecordError(
+            f"{what} on the arcs topic", fix="end an arc by its lifetime; only the coordinator writes here"
+        )
     try:
         return _read(json.loads(value))
     except (ValueError, RecursionError):
@@ -110,7 +112,8 @@ class ArcTable:
     @property
     def version(self) -> int:
         """The greatest one that was seen."""
-        return max((record.version for record in (*self.heads.values(), *self.arcs.values())), default=0)
+        versions = [head.version for head in self.heads.values()] + [arc.version for arc in self.arcs.values()]
+        return max(versions, default=0)
 
     def apply(self, record: ArcRecord) -> bool:
         """Takes a record in; whether it says something new. Raises RecordError if an arc comes before its head."""
