@@ -26,7 +26,9 @@ from worker.records import Batch, Message, Needed, by_partition
 from worker.restore import MakeEngine, Restorer, punctuate
 from worker.sides import Sides
 
-BATCH_RECORDS: Final = 5_000
+BATCH_RECORDS_MAX: Final = 5_000
+BATCH_RECORDS_MIN: Final = 50
+BATCH_S: Final = 0.2  # of matching, in one step: longer ones make the next batches smaller
 WAIT_S: Final = 0.05  # for a first record
 REVOKE_S: Final = 5.0  # for the commit before partitions go
 
@@ -60,6 +62,7 @@ class Loop:
         self.coming: list[int] = []  # assigned, not restored yet
         self.assigned: set[int] = set()
         self._failure: Exception | None = None
+        self._batch_records = BATCH_RECORDS_MAX
         self._ends: dict[tuple[str, int], int] = {}  # where the end of a partition was seen
 
     # Rebalances ------------------------------------------------------------------------------------------------------
@@ -128,11 +131,13 @@ class Loop:
     def step(self) -> None:
         """One round. Raises ResetError, WorkerError."""
         messages = self._consume()
+        started = self.parts.clock.monotonic()
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
         for number, records in by_partition(self._owned(messages)).items():
             self._process(self.partitions[number], records)
+        self._bound_batches(self.parts.clock.monotonic() - started)
         self._restore()
         self._apply_arcs()
         if self.parts.checkpoint.is_due():
@@ -140,11 +145,18 @@ class Loop:
             self.commit()
         self.parts.observer.look(self.partitions.values(), len(self.coming))
 
+    def _bound_batches(self, took_s: float) -> None:
+        """A pattern that costs much must not keep the worker from its commits."""
+        if took_s > BATCH_S:
+            self._batch_records = max(BATCH_RECORDS_MIN, self._batch_records // 2)
+        elif self._batch_records < BATCH_RECORDS_MAX:
+            self._batch_records = min(BATCH_RECORDS_MAX, self._batch_records * 5 // 4)
+
     def _consume(self) -> list[Message]:
         consumer = self.parts.consumer
         wait = 0.0 if self.coming else WAIT_S
         first = consumer.poll(wait)
-        messages = [] if first is None else [first, *consumer.consume(BATCH_RECORDS - 1, 0)]
+        messages = [] if first is None else [first, *consumer.consume(self._batch_records - 1, 0)]
         return [message for message in messages if not self._is_event(message)]
 
     def _is_event(self, message: Any) -> bool:

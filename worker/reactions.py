@@ -86,7 +86,7 @@ _GONE: Final = "records that were not read yet are gone: see the topic's retenti
 _FIXES: Final[dict[int, str]] = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant the worker's user what docs/fleet.md lists",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "grant READ on the group with the fleet's name",
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "grant WRITE on transactional ids with the fleet's name as prefix",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "grant WRITE on transactional ids, prefixed by the fleet's name",
     KafkaError.UNKNOWN_TOPIC_OR_PART: "make it: arcfleet topics apply",
     KafkaError._UNKNOWN_PARTITION: "compare the partition counts: arcfleet topics check",
     KafkaError._UNKNOWN_TOPIC: "make it: arcfleet topics apply",

@@ -14,8 +14,9 @@ Later arc records are ordinary corrections. A dead owner's transaction is not wa
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -35,6 +36,8 @@ ASK_S: Final = 1.0  # for committed offsets; unstable ones time out
 STUCK_S: Final = 0.5  # an open transaction that holds a partition back for so long belongs to somebody dead
 SLICE_RECORDS: Final = 20_000
 SLICE_S: Final = 0.02
+FILL_KEYS: Final = 20_000  # restored in one slice
+END_S: Final = 5.0
 LOST_STATE: Final = "restart with --accept-lost-state: partial matches of this partition begin anew"
 
 MakeEngine = Callable[[ArcTable], Engine]
@@ -48,7 +51,7 @@ class _Reading:
     number: int
     position: int
     end: int
-    moved_at: float = 0.0
+    moved_at: float
 
 
 @dataclass
@@ -56,12 +59,12 @@ class _Restoration:
     """What has been found out so far of one partition."""
 
     number: int
-    binding: Binding
-    values: dict[bytes, tuple[bytes, bytes]]  # by key: snapshot, and the offsets that it holds
-    state: _Reading
-    late: _Reading
-    left_out: set[tuple[str, int]]
-    read_again: bool = False
+    binding: Binding | None  # none: nothing was ever committed for it
+    readings: list[_Reading]  # the first is being read; none left: the engine is being filled
+    values: dict[bytes, tuple[bytes, bytes]] = field(default_factory=dict)  # by key: snapshot, offsets that it holds
+    left_out: set[tuple[str, int]] = field(default_factory=set)
+    partition: Partition | None = None
+    waiting: Iterator[tuple[bytes, tuple[bytes, bytes]]] = field(default_factory=lambda: iter(()))
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class Sources:
 
     consumer: Any  # of the group, for committed offsets
     reader: Any  # of committed records
-    query: Any  # of ends, open transactions included
+    query: Any  # of ends and owners, open transactions included
     topics: Sequence[str]
     prefix: str
     make_engine: MakeEngine
@@ -85,8 +88,7 @@ class Restorer:
     def __init__(self, sources: Sources, *, verify: bool, accept_lost_state: bool) -> None:
         self._from = sources
         self._state, self._late = f"{sources.prefix}.state", f"{sources.prefix}.late"
-        self._verify = verify
-        self._accept_lost_state = accept_lost_state
+        self._verify = verify and not accept_lost_state
         self._now: _Restoration | None = None
         self._left_out: dict[int, set[tuple[str, int]]] = {}
 
@@ -95,55 +97,130 @@ class Restorer:
         if self._now is not None and self._now.number not in coming:
             self._now = None
         if self._now is None:
-            if not coming:
-                return None
-            begun = self._begin(coming[0], table)
-            if not isinstance(begun, _Restoration):
-                return begun
-            self._now = begun
+            if coming:
+                self._now = self._begin(coming[0])
+            return None
         restoration = self._now
-        if self._read(restoration.state, self._take_state) and self._read(restoration.late, self._take_late):
+        if restoration.readings:
+            self._read(restoration, restoration.readings[0])
+            return None
+        if restoration.partition is None:
+            restoration.partition = self._made(restoration, table)
+        if restoration.partition is None or self._fill(restoration, restoration.partition):
             self._now = None
-            return self._finish(restoration)
-        return None
+        return restoration.partition if self._now is None else None
 
     def left_out(self, number: int) -> set[tuple[str, int]]:
         """Topic and offset of the records that a replay leaves out."""
         return self._left_out.get(number, set())
 
-    def _begin(self, number: int, table: ArcTable) -> _Restoration | Partition | None:
-        asked = [TopicPartition(topic, number) for topic in self._from.topics]
+    # What was committed ----------------------------------------------------------------------------------------------
+
+    def _begin(self, number: int) -> _Restoration | None:
         try:
-            committed = self._from.consumer.committed(asked, ASK_S)
+            first = self._from.consumer.committed([TopicPartition(self._from.topics[0], number)], ASK_S)[0]
         except KafkaException as error:
-            reaction = reaction_of_consumer(error.args[0])
-            raise_for(reaction, error.args[0], "asking for committed offsets")
-            return None  # unstable: an open transaction holds them; asked again
-        first = committed[0]
-        end = self._end(self._state, number)
-        if first.offset < 0:
-            return self._new(number, table, end)
+            raise_for(reaction_of_consumer(error.args[0]), error.args[0], "asking for committed offsets")
+            self._fence_owner(number)  # unstable: an open transaction holds them, and is not waited for
+            return None
+        binding = self._binding(number, first)
+        now = self._from.clock.monotonic()
+        readings = [_Reading(self._state, number, 0, self._end(self._state, number), now)]
+        if binding is not None:
+            readings.append(_Reading(self._late, number, binding.restore.late, self._end(self._late, number), now))
+        self._assign(readings[0])
+        return _Restoration(number, binding, readings)
+
+    def _binding(self, number: int, committed: Any) -> Binding | None:
+        if committed.offset < 0:
+            return None
         try:
-            binding = Binding.read(first.metadata or "")
+            return Binding.read(committed.metadata or "")
         except Fault as fault:
             raise WorkerError(f"partition {number}: {fault.what}", fix=fault.fix or LOST_STATE) from None
-        if end == 0 and binding.snapshots:
-            what = f"{self._state}/{number} is empty, but {binding.snapshots} snapshots were committed"
-            if not self._accept_lost_state:
-                raise WorkerError(what, fix=LOST_STATE)
-        now = self._from.clock.monotonic()
-        state = _Reading(self._state, number, 0, end, now)
-        late = _Reading(self._late, number, binding.restore.late, self._end(self._late, number), now)
-        self._from.reader.assign([TopicPartition(self._state, number, 0)])
-        return _Restoration(number, binding, {}, state, late, set())
+
+    def _fence_owner(self, number: int) -> None:
+        """Whoever reads without regard to transactions learns who committed last."""
+        try:
+            first = self._from.query.committed([TopicPartition(self._from.topics[0], number)], ASK_S)[0]
+        except KafkaException:
+            return
+        binding = self._binding(number, first)
+        if binding is not None:
+            self._from.fence(binding.owner)
 
     def _end(self, topic: str, number: int) -> int:
-        _, end = self._from.query.get_watermark_offsets(TopicPartition(topic, number), timeout=ASK_S * 5)
+        _, end = self._from.query.get_watermark_offsets(TopicPartition(topic, number), timeout=END_S)
         return int(end)
 
-    def _new(self, number: int, table: ArcTable, state_end: int) -> Partition:
-        if state_end > 0 and self._verify and not self._accept_lost_state:
-            what = f"{self._state}/{number} has records, but the group has no offsets for partition {number}"
+    # Reading ---------------------------------------------------------------------------------------------------------
+
+    def _assign(self, reading: _Reading) -> None:
+        self._from.reader.assign([TopicPartition(reading.topic, reading.number, reading.position)])
+        reading.moved_at = self._from.clock.monotonic()
+
+    def _read(self, restoration: _Restoration, reading: _Reading) -> None:
+        """A slice of a partition; at its end the next one is begun."""
+        if reading.position < reading.end:
+            for message in self._from.reader.consume(SLICE_RECORDS, SLICE_S):
+                self._take(restoration, reading, message)
+            if self._from.clock.monotonic() - reading.moved_at > STUCK_S and restoration.binding is not None:
+                self._from.fence(restoration.binding.owner)
+                reading.moved_at = self._from.clock.monotonic()
+        if reading.position >= reading.end:
+            restoration.readings.pop(0)
+            if restoration.readings:
+                self._assign(restoration.readings[0])
+            else:
+                self._from.reader.unassign()
+
+    def _take(self, restoration: _Restoration, reading: _Reading, message: Any) -> None:
+        error = message.error()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            raise_for(reaction_of_consumer(error), error, f"reading {reading.topic}/{reading.number}")
+            return
+        if message.topic() != reading.topic or message.partition() != reading.number:
+            return  # of what was read before
+        reading.moved_at = self._from.clock.monotonic()
+        if error is not None:
+            reading.position = max(reading.position, message.offset())
+            return
+        headers = dict(message.headers() or ())
+        if reading.topic == self._late:
+            restoration.left_out.add((headers["arcfleet.topic"].decode(), int(headers["arcfleet.offset"])))
+        elif message.value() is None:
+            restoration.values.pop(message.key() or b"", None)
+        else:
+            restoration.values[message.key() or b""] = (message.value(), headers.get("held", b"{}"))
+        reading.position = message.offset() + 1
+
+    # Making the partition --------------------------------------------------------------------------------------------
+
+    def _made(self, restoration: _Restoration, table: ArcTable) -> Partition | None:
+        number, binding = restoration.number, restoration.binding
+        if binding is None:
+            return self._new(restoration, table)
+        snapshots = Snapshots()
+        for key, (value, _) in restoration.values.items():
+            snapshots.put(key, value)
+        if self._verify and (len(snapshots), snapshots.total) != (binding.snapshots, binding.checksum):
+            self._check_again(restoration, binding, len(snapshots))
+            return None
+        packed = restoration.values.pop(ARC_TABLE_KEY, None)
+        applied = ArcTable() if packed is None else ArcTable.unpacked(packed[0])
+        partition = Partition(number, self._from.make_engine(applied), applied, binding.restore, snapshots=snapshots)
+        partition.table_written = applied.offset
+        partition.replay_to = binding.committed
+        partition.move(Phase.RESTORING)
+        restoration.waiting = iter(restoration.values.items())
+        self._left_out[number] = restoration.left_out
+        punctuate(partition.engine, number, binding.restore)
+        return partition
+
+    def _new(self, restoration: _Restoration, table: ArcTable) -> Partition:
+        number = restoration.number
+        if restoration.values and self._verify:
+            what = f"{self._state}/{number} holds state, but the group has no offsets for partition {number}"
             raise WorkerError(what, fix=LOST_STATE)
         positions = {topic: self._from.start_of(topic, number) for topic in self._from.topics}
         mark = Mark(positions, dict.fromkeys(positions), self._end(self._late, number))
@@ -151,99 +228,31 @@ class Restorer:
         partition.move(Phase.LIVE)
         return partition
 
-    def _read(self, reading: _Reading, take: Callable[[_Restoration, Any], None]) -> bool:
-        """A slice of a partition; whether its end is reached."""
-        assert self._now is not None
-        if reading.position >= reading.end:
-            return True
-        for message in self._from.reader.consume(SLICE_RECORDS, SLICE_S):
-            error = message.error()
-            if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                raise_for(reaction_of_consumer(error), error, f"reading {reading.topic}/{reading.number}")
-                continue
-            if message.topic() != reading.topic or message.partition() != reading.number:
-                continue  # of the partition that was read before
-            reading.moved_at = self._from.clock.monotonic()
-            if error is not None:
-                reading.position = max(reading.position, message.offset())
-                continue
-            take(self._now, message)
-            reading.position = message.offset() + 1
-        if reading.position < reading.end and self._from.clock.monotonic() - reading.moved_at > STUCK_S:
-            self._from.fence(self._now.binding.owner)
-            reading.moved_at = self._from.clock.monotonic()
-        if reading.position >= reading.end and reading is self._now.state:
-            late = self._now.late
-            late.moved_at = self._from.clock.monotonic()
-            self._from.reader.assign([TopicPartition(late.topic, late.number, late.position)])
-        return reading.position >= reading.end
+    def _check_again(self, restoration: _Restoration, binding: Binding, found: int) -> None:
+        """What was committed may have been read before the last owner's commit; then all is read anew."""
+        first = self._from.consumer.committed([TopicPartition(self._from.topics[0], restoration.number)], ASK_S)[0]
+        if self._binding(restoration.number, first) == binding:
+            what = f"{self._state}/{restoration.number} is damaged: {found} snapshots with another checksum than the "
+            fix = "look for who else writes or deletes there; " + LOST_STATE
+            raise WorkerError(f"{what}{binding.snapshots} that were committed", fix=fix)
 
-    @staticmethod
-    def _take_state(restoration: _Restoration, message: Any) -> None:
-        key, value = message.key() or b"", message.value()
-        if value is None:
-            restoration.values.pop(key, None)
-        else:
-            held = dict(message.headers() or ()).get("held", b"{}")
-            restoration.values[key] = (value, held)
-
-    @staticmethod
-    def _take_late(restoration: _Restoration, message: Any) -> None:
-        headers = dict(message.headers() or ())
-        restoration.left_out.add((headers["arcfleet.topic"].decode(), int(headers["arcfleet.offset"])))
-
-    def _finish(self, restoration: _Restoration) -> Partition | None:
-        number, binding = restoration.number, restoration.binding
-        snapshots = Snapshots()
-        for key, (value, _) in restoration.values.items():
-            snapshots.put(key, value)
-        if self._verify and (len(snapshots), snapshots.total) != (binding.snapshots, binding.checksum):
-            self._check_again(restoration, len(snapshots))
-            return None
-        table = self._table(restoration)
-        engine = self._engine(restoration, table)
-        partition = Partition(number, engine, table, binding.restore, snapshots=snapshots, table_written=table.offset)
-        partition.move(Phase.RESTORING)
-        partition.replay_to = binding.committed
-        self._left_out[number] = restoration.left_out
-        return partition
-
-    def _check_again(self, restoration: _Restoration, found: int) -> None:
-        """What was committed may have been read before the last owner's commit; once."""
-        committed = self._from.consumer.committed([TopicPartition(self._from.topics[0], restoration.number)], ASK_S)
-        if Binding.read(committed[0].metadata or "") != restoration.binding:
-            return  # it begins anew
-        what = (
-            f"{self._state}/{restoration.number} is damaged: {found} snapshots with another checksum than the "
-            f"{restoration.binding.snapshots} that were committed"
-        )
-        raise WorkerError(what, fix="look for who else writes or deletes there; " + LOST_STATE)
-
-    def _table(self, restoration: _Restoration) -> ArcTable:
-        packed = restoration.values.pop(ARC_TABLE_KEY, None)
-        return ArcTable() if packed is None else ArcTable.unpacked(packed[0])
-
-    def _engine(self, restoration: _Restoration, table: ArcTable) -> Engine:
-        number = restoration.number
-        engine = self._from.make_engine(table)
+    def _fill(self, restoration: _Restoration, partition: Partition) -> bool:
+        """Restores a slice of the keys; whether all are."""
         offsets: dict[bytes, list[tuple[str, int]]] = {}
-        for _, held in restoration.values.values():
+        slice_ = []
+        for key, (value, held) in islice(restoration.waiting, FILL_KEYS):
             if held not in offsets:
                 offsets[held] = list(json.loads(held).items())
+            slice_.append((key.decode(), value, offsets[held]))
         try:
-            engine.restore_keys(
-                number, [(key.decode(), value, offsets[held]) for key, (value, held) in restoration.values.items()]
-            )
+            partition.engine.restore_keys(partition.number, slice_)
         except AfaError as error:
-            raise WorkerError(f"{self._state}/{number}: {error.what}", fix=error.fix or LOST_STATE) from None
-        punctuate(engine, number, restoration.binding.restore)
-        return engine
+            raise WorkerError(f"{self._state}/{partition.number}: {error.what}", fix=error.fix or LOST_STATE) from None
+        return len(slice_) < FILL_KEYS
 
 
-def punctuate(engine: Engine, number: int, mark: Mark) -> Any:
-    """Lets an engine come as far as a mark says; what it tells."""
-    told = None
+def punctuate(engine: Engine, number: int, mark: Mark) -> None:
+    """Lets an engine come as far as a mark says."""
     for topic, ts in mark.punctuations.items():
         if ts is not None:
-            told = engine.punctuate(ts, partition=(topic, number))
-    return told
+            engine.punctuate(ts, partition=(topic, number))
