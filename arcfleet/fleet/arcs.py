@@ -88,6 +88,7 @@ def read_arc_record(value: bytes | None) -> ArcRecord:
 
 def _read(value: Any) -> ArcRecord:
     fields = Fields(value, (), "an arc record")
+    fields.need("op", str)
     op = fields.choice("op", ("pattern", "arc", "arc-punctuation"), "")
     if op == "arc-punctuation":
         return ArcPromise(check_int64(fields.need("ts", int), ("ts",), "`ts`"))
