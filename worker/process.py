@@ -18,6 +18,8 @@ from afa.durations import parse_duration
 from arcfleet.fleet.arc_writer import publish_patterns
 from arcfleet.fleet.arcs import ArcTable
 from arcfleet.fleet.document import Fleet, start_time
+from arcfleet.fleet.topic_admin import connect, read_topics
+from arcfleet.fleet.topics import plan_topics, topic_names
 from worker.arc_feed import ArcFeed
 from worker.checkpoint import Checkpoint, CommitSettings
 from worker.clients import KafkaClients
@@ -302,6 +304,25 @@ def obeying_signals(process: Process) -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def check_cluster(fleet: Fleet, say: Say) -> None:
+    """Raises WorkerError if no broker answers, or the topics are not as they have to be, naming each difference."""
+    try:
+        admin = connect(fleet, fleet.start_deadline_s)
+        plan = plan_topics(fleet, read_topics(admin, topic_names(fleet)))
+    except OSError as error:
+        raise WorkerError(str(error)) from None
+    for difference in plan.steps:
+        if not difference.blocks:
+            say("topics", what=difference.what, fix=difference.fix)
+    if plan.blocking:
+        what = "; ".join(difference.what for difference in plan.blocking)
+        fixes = dict.fromkeys(difference.fix for difference in plan.blocking)
+        state = fleet.topic("state")
+        if state in what:
+            fixes[f"if {state} held state before, restart with --accept-lost-state then"] = None
+        raise WorkerError(what, fix="; ".join(fixes))
+
+
 def new_instance() -> str:
     """A name for a process that was given none: it joins as a new member each time."""
     return f"{socket.gethostname()}-{uuid.uuid4().hex[:12]}"
@@ -316,6 +337,7 @@ def run(
 ) -> None:
     """Publishes the patterns that are new, and runs a worker until it is told to stop. Raises WorkerError, AfaError."""
     process = Process(fleet, options, say)
+    check_cluster(fleet, say)
     if documents:
         published = publish_patterns(documents, fleet.name, process.clients)
         say("patterns", published=published)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from pathlib import Path
@@ -12,30 +11,24 @@ import typer
 
 from afa.document import load_documents
 from afa.errors import PatternError, Place
-from arcfleet.cli.output import refuse, show_error, talk, write_json
-from arcfleet.fleet.document import SCALARS, Fleet, load_fleet
-from arcfleet.fleet.errors import FleetError
+from arcfleet.cli.fleet_options import (
+    BootstrapOption,
+    CommitIntervalOption,
+    DeliveryOption,
+    EnvelopeOption,
+    FleetOption,
+    PunctuationIntervalOption,
+    SettingsOption,
+    SnapshotIntervalOption,
+    StartDeadlineOption,
+    UnitOption,
+    fleet_from,
+)
+from arcfleet.cli.output import refuse, talk, write_json
+from arcfleet.fleet.document import Fleet
 
 _INSTANCE = re.compile(r"[A-Za-z0-9._-]{1,200}")
 _PATTERN_FILES = (".yaml", ".yml", ".json", ".sase")
-
-FleetOption = Annotated[Path | None, typer.Option("--fleet", metavar="FILE", help="The fleet document.")]
-BootstrapOption = Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Brokers to begin with.")]
-SettingsOption = Annotated[
-    list[str] | None, typer.Option("-X", metavar="NAME=VALUE", help="A librdkafka setting; may be repeated.")
-]
-
-
-def fleet_of(file: Path | None, bootstrap: str | None, settings: list[str] | None, **flags: str | None) -> Fleet:
-    """The fleet that flags, environment and document say. Raises FleetError."""
-    over = {name: value for name, value in {"bootstrap": bootstrap, **flags}.items() if value is not None}
-    assert over.keys() <= set(SCALARS)
-    for setting in settings or ():
-        name, equals, value = setting.partition("=")
-        if not name or not equals:
-            raise refuse(f"-X {setting}: write NAME=VALUE")
-        over[f"kafka.{name}"] = value
-    return load_fleet(file, over, os.environ)
 
 
 def worker(  # noqa: PLR0917 - the flags of the contract
@@ -53,10 +46,14 @@ def worker(  # noqa: PLR0917 - the flags of the contract
         bool, typer.Option("--accept-lost-state", help="Go on where the state topic does not hold what was committed.")
     ] = False,
     bootstrap: BootstrapOption = None,
-    delivery: Annotated[str | None, typer.Option(help="exactly_once or at_least_once.")] = None,
-    commit_interval: Annotated[str | None, typer.Option(help="Time between commits.")] = None,
-    snapshot_interval: Annotated[str | None, typer.Option(help="A key is written at most once in this time.")] = None,
     settings: SettingsOption = None,
+    delivery: DeliveryOption = None,
+    envelope: EnvelopeOption = None,
+    unit: UnitOption = None,
+    commit_interval: CommitIntervalOption = None,
+    snapshot_interval: SnapshotIntervalOption = None,
+    punctuation_interval: PunctuationIntervalOption = None,
+    start_deadline: StartDeadlineOption = None,
 ) -> None:
     """Match patterns on Kafka topics, as one of a fleet of equal workers.
 
@@ -66,16 +63,22 @@ def worker(  # noqa: PLR0917 - the flags of the contract
 
     arcfleet worker --fleet fleet.yaml --patterns patterns/ --port 0
     """
-    flags = {"delivery": delivery, "commit_interval": commit_interval, "snapshot_interval": snapshot_interval}
-    loaded = fleet_of(fleet, bootstrap, settings, **flags)
+    loaded = fleet_from(
+        fleet,
+        settings,
+        bootstrap=bootstrap,
+        delivery=delivery,
+        envelope=envelope,
+        unit=unit,
+        commit_interval=commit_interval,
+        snapshot_interval=snapshot_interval,
+        punctuation_interval=punctuation_interval,
+        start_deadline=start_deadline,
+    )
     if instance is not None and not _INSTANCE.fullmatch(instance):
         raise refuse(f"--instance {instance}: 1 to 200 letters, digits, dots, underscores and hyphens")
     documents = _documents(patterns)
-    try:
-        _run(loaded, instance, documents, door=(host, port), accept_lost_state=accept_lost_state)
-    except FleetError as error:
-        show_error(error)
-        raise typer.Exit(1) from None
+    _run(loaded, instance, documents, door=(host, port), accept_lost_state=accept_lost_state)
 
 
 def _documents(folder: Path | None) -> list[dict[str, Any]]:

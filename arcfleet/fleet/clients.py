@@ -43,6 +43,8 @@ _EVERY_CONSUMER: Final[Settings] = {
 _GROUP_MEMBER: Final[Settings] = {
     "isolation.level": "read_committed",
     "partition.assignment.strategy": "cooperative-sticky",
+    # Markers of transactions take offsets that nobody is given: only so the end of a partition is known.
+    "enable.partition.eof": True,
     "session.timeout.ms": SESSION_TIMEOUT_MS,
     "heartbeat.interval.ms": 1000,
 }
