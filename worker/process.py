@@ -18,8 +18,8 @@ from afa.durations import parse_duration
 from arcfleet.fleet.arc_writer import publish_patterns
 from arcfleet.fleet.arcs import ArcTable
 from arcfleet.fleet.document import Fleet, start_time
-from arcfleet.fleet.topic_admin import connect, read_topics
-from arcfleet.fleet.topics import plan_topics, topic_names
+from arcfleet.fleet.errors import FleetError
+from arcfleet.fleet.topic_admin import check_topics, connect
 from worker.arc_feed import ArcFeed
 from worker.checkpoint import Checkpoint, CommitSettings
 from worker.clients import KafkaClients
@@ -306,21 +306,16 @@ def obeying_signals(process: Process) -> Iterator[None]:
 
 def check_cluster(fleet: Fleet, say: Say) -> None:
     """Raises WorkerError if no broker answers, or the topics are not as they have to be, naming each difference."""
+    state = fleet.topic("state")
     try:
-        admin = connect(fleet, fleet.start_deadline_s)
-        plan = plan_topics(fleet, read_topics(admin, topic_names(fleet)))
+        plan = check_topics(connect(fleet, fleet.start_deadline_s), fleet)
     except OSError as error:
         raise WorkerError(str(error)) from None
+    except FleetError as error:
+        lost = f"; if {state} held state before, restart with --accept-lost-state then" if state in error.what else ""
+        raise WorkerError(error.what, fix=error.fix + lost) from None
     for difference in plan.steps:
-        if not difference.blocks:
-            say("topics", what=difference.what, fix=difference.fix)
-    if plan.blocking:
-        what = "; ".join(difference.what for difference in plan.blocking)
-        fixes = dict.fromkeys(difference.fix for difference in plan.blocking)
-        state = fleet.topic("state")
-        if state in what:
-            fixes[f"if {state} held state before, restart with --accept-lost-state then"] = None
-        raise WorkerError(what, fix="; ".join(fixes))
+        say("topics", what=difference.what, fix=difference.fix)
 
 
 def new_instance() -> str:
