@@ -8,7 +8,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, TopicPartition
 
 from afa.errors import RecordError
-from arcfleet.fleet.arcs import ArcRecord, ArcTable, read_arc_record
+from arcfleet.fleet.arcs import ArcPromise, ArcRecord, ArcTable, read_arc_record
 from worker.errors import WorkerError
 from worker.reactions import raise_for, reaction_of_consumer
 
@@ -59,9 +59,15 @@ class ArcFeed:
         try:
             record = read_arc_record(message.value())
             if self.table.apply(record):
-                self.records.append((self.table.offset, record))
+                self._keep(record)
         except RecordError as error:
             self._complain(f"{self._topic}, offset {message.offset()}: {error}")
+
+    def _keep(self, record: ArcRecord) -> None:
+        """Arc punctuations come all the time, and of several in a row the last says all."""
+        if self.records and isinstance(record, ArcPromise) and isinstance(self.records[-1][1], ArcPromise):
+            self.records.pop()
+        self.records.append((self.table.offset, record))
 
     def since(self, offset: int) -> list[ArcRecord]:
         """The records from an offset on."""

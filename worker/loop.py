@@ -61,6 +61,7 @@ class Loop:
         self.partitions: dict[int, Partition] = {}
         self.coming: list[int] = []  # assigned, not restored yet
         self.assigned: set[int] = set()
+        self.joined = False  # the group has told us what is ours, if only that nothing is
         self._failure: Exception | None = None
         self._batch_records = BATCH_RECORDS_MAX
         self._ends: dict[tuple[str, int], int] = {}  # where the end of a partition was seen
@@ -77,6 +78,7 @@ class Loop:
         self._noting(lambda: self._take_up(consumer, [partition.partition for partition in partitions]))
 
     def _take_up(self, consumer: Any, numbers: list[int]) -> None:
+        self.joined = True
         consumer.incremental_assign([])  # else the client would assign by itself; ours comes after the restore
         for number in numbers:
             if number not in self.partitions and number not in self.coming:
@@ -143,7 +145,7 @@ class Loop:
         if self.parts.checkpoint.is_due():
             self._advance_idle()
             self.commit()
-        self.parts.observer.look(self.partitions.values(), len(self.coming))
+        self.parts.observer.look(self.partitions.values(), len(self.coming), joined=self.joined)
 
     def _bound_batches(self, took_s: float) -> None:
         """A pattern that costs much must not keep the worker from its commits."""

@@ -61,14 +61,14 @@ class Observer:
     def committed(self, seconds: float) -> None:
         self._metrics.observe("arcfleet_commit_seconds", seconds)
 
-    def look(self, partitions: Iterable[Partition], coming: int) -> None:
+    def look(self, partitions: Iterable[Partition], coming: int, *, joined: bool) -> None:
         """After every step; gauges are set once a second."""
         now = self._clock.monotonic()
         self._stepped_at = now
         partitions = list(partitions)
         live = [partition for partition in partitions if partition.phase is Phase.LIVE]
         assigned = len(partitions) + coming
-        self.ready = not self.stopped and len(live) == assigned
+        self.ready = joined and not self.stopped and len(live) == assigned
         if now - self._looked_at < LOOK_EVERY_S:
             return
         self._looked_at = now

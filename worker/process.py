@@ -25,6 +25,7 @@ from worker.checkpoint import Checkpoint, CommitSettings
 from worker.clients import KafkaClients
 from worker.clock import Clock, SystemClock
 from worker.errors import ResetError, WorkerError
+from worker.fitness import check_fitness
 from worker.health import HealthServer
 from worker.loop import Loop, Parts
 from worker.metrics import Metrics
@@ -87,6 +88,7 @@ class Process:
         checkpoint = Checkpoint(self._commit_settings(), consumer, publisher, clock, self.watchdog)
         arcs = ArcFeed(self.clients.reader(), fleet.topic("arcs"), lambda what: self.say("bad arc record", why=what))
         arcs.read_to_end(fleet.start_deadline_s, clock.monotonic)
+        self.make_engine(arcs.table)  # a pattern that cannot run here is refused before anything is consumed
         topics = [source.topic for source in fleet.sources]
         query = self.clients.query()
         ends = _KnownEnds(consumer)
@@ -179,8 +181,10 @@ class Process:
 
     def make_engine(self, table: ArcTable) -> Engine:
         """An engine for one partition, with the arcs of a table."""
+        patterns = table.patterns()
+        check_fitness(patterns, self.fleet)
         engine = Engine(
-            table.patterns(),
+            patterns,
             net="batch",
             sources=list(self.fleet.sources),
             unit=self.fleet.unit,
