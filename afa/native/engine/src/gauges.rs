@@ -158,7 +158,11 @@ fn far_bytes(key: &Key) -> usize {
 fn list_bytes(lengths: impl Iterator<Item = usize>) -> usize {
     let far = lengths.enumerate().map(|(place, length)| {
         let own = if place > 0 { size_of::<List>() } else { 0 };
-        own + if length > SHORT_LIST { length * size_of::<Word>() } else { 0 }
+        own + if length > SHORT_LIST {
+            length * size_of::<Word>()
+        } else {
+            0
+        }
     });
     far.sum()
 }

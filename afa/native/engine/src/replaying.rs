@@ -6,26 +6,29 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 use smallvec::SmallVec;
 
-use crate::domain::{Domain, Origin};
+use crate::domain::Domain;
 use crate::engine::Engine;
 
-/// What keys of a partition hold: by topic, the first offset that they do not.
+/// By topic, the first offset that a key does not hold.
+type Held = SmallVec<[(usize, i64); 1]>;
+
+/// What keys of a partition hold.
 #[derive(Debug, Default)]
 pub(crate) struct HeldOffsets {
-    by_key: HashMap<Arc<str>, SmallVec<[(usize, i64); 1]>, FixedState>,
+    by_key: HashMap<Arc<str>, Held, FixedState>,
 }
 
 impl HeldOffsets {
     /// Whether a key holds a record.
     pub(crate) fn has(&self, key: &str, topic: usize, offset: i64) -> bool {
-        let held = self.by_key.get(key).into_iter().flatten();
-        held.into_iter().any(|(other, end)| *other == topic && offset < *end)
+        let held = self.by_key.get(key);
+        held.into_iter().flatten().any(|(other, end)| *other == topic && offset < *end)
     }
 }
 
 impl Domain {
     /// Notes what a key holds, and no more.
-    fn hold(&mut self, key: &str, held: SmallVec<[(usize, i64); 1]>) {
+    fn hold(&mut self, key: &str, held: Held) {
         if held.is_empty() {
             self.held_offsets.by_key.remove(key);
         } else {
@@ -38,9 +41,9 @@ impl Engine {
     /// Notes what a key of a partition holds: by topic, the first offset that it does not.
     pub(crate) fn note_held<'a>(&mut self, partition: u32, key: &str, held: impl Iterator<Item = (&'a str, i64)>) {
         let mut domain = self.find_domain(partition);
-        let mut known = SmallVec::new();
+        let mut known = Held::new();
         for (topic, offset) in held {
-            let origin: Origin = self.origin(topic, partition);
+            let origin = self.origin(topic, partition);
             domain = Some(origin.domain);
             known.push((origin.topic, offset));
         }
