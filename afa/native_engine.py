@@ -47,6 +47,7 @@ class _Beside:
     partitions: Sequence[tuple[str, int]] | None = None
     offsets: Sequence[int] | None = None
     numbers: Sequence[int] | None = None
+    replays: bool = False
 
 
 class NativeEngine:
@@ -97,12 +98,12 @@ class NativeEngine:
         return table
 
     def feed_arrow(
-        self, batch: Any, first: int, partition: tuple[str, int] | None, net_per_batch: bool
+        self, batch: Any, first: int, partition: tuple[str, int] | None, net_per_batch: bool, stamp: int | None
     ) -> tuple[Changes, int]:
         """What a record batch leads to, and the number of its rows."""
         native = self.native
         try:
-            rows, told = native.feed_arrow(batch, first, partition, net_per_batch)
+            rows, told = native.feed_arrow(batch, first, partition, net_per_batch, stamp)
         except (TypeError, ValueError) as error:
             raise RecordError(str(error), fix="see the columns in the engine page") from None
         while isinstance(told, int):
@@ -111,10 +112,12 @@ class NativeEngine:
             told = native.feed_arrow_from(told + 1)
         return self._changes(told), rows
 
-    def feed_raw(self, values: list[bytes | None], beside: dict[str, Any], first: int, net_per_batch: bool) -> Changes:
+    def feed_raw(
+        self, values: list[bytes | None], beside: dict[str, Any], first: int, net_per_batch: bool, stamp: int | None
+    ) -> Changes:
         """Raw values, with what stands beside them."""
         lines = _Values(values, first)
-        told = self._feed(lines, values, _Beside(**beside) if beside else None, first, net_per_batch)
+        told = self._feed(lines, values, _Beside(**beside) if beside else None, first, net_per_batch, stamp=stamp)
         if self.source is None and told.bad:
             told.bad = [(index, _reason(lines.line(index), reason)) for index, reason in told.bad]
         return told
@@ -145,8 +148,9 @@ class NativeEngine:
         net_per_batch: bool,
         *,
         stops_at_bad: bool = False,
+        stamp: int | None = None,
     ) -> Changes:
-        asked = self.native.feed_raw(values, first, beside, net_per_batch, stops_at_bad)
+        asked = self.native.feed_raw(values, first, beside, net_per_batch, stops_at_bad, stamp)
         while asked is not None:
             self._answer(asked, lines.line(asked))
             asked = self.native.feed_raw_from(asked + 1)
@@ -221,11 +225,58 @@ class NativeEngine:
             self.native.restore(key, data)
         except ValueError as error:
             raise SnapshotError(str(error)) from None
+        self._restore_graphs([key])
+
+    def restore_keys(
+        self, partition: int, snapshots: Sequence[tuple[str, bytes | None, Sequence[tuple[str, int]]]]
+    ) -> None:
+        try:
+            self.native.restore_keys(partition, snapshots)
+        except ValueError as error:
+            raise SnapshotError(str(error)) from None
+        self._restore_graphs([key for key, _, _ in snapshots])
+
+    def _restore_graphs(self, keys: list[str]) -> None:
         if self._graphs is not None:
-            self._graphs.restore(key, NativeChanges(self.native.told(key), self._registers))
+            self._graphs.restore(keys, NativeChanges(self.native.told(keys), self._registers))
+
+    def end_replay(self, partition: int) -> None:
+        self.native.end_replay(partition)
+
+    def drop_partition(self, partition: int) -> None:
+        self.native.drop_partition(partition)
+        if self._graphs is not None:
+            self._graphs.drop(partition)
+
+    def take_dirty(self, partition: int, before: int, most: int) -> list[tuple[str, bytes | None]]:
+        return self.native.take_dirty(partition, before, most)
+
+    def oldest_dirty(self, partition: int) -> int | None:
+        return self.native.oldest_dirty(partition)
 
     def state_hash(self, key: str) -> str | None:
         return self.native.state_hash(key)
+
+    def gauges(self) -> dict[str, Any]:
+        keys, events, state_bytes, found = self.native.gauges()
+        names = [pattern.name for pattern in self.patterns]
+        partitions: dict[int, dict[str, Any]] = {
+            number: {
+                "keys": known,
+                "degraded_keys": degraded,
+                "partial_matches": dict(zip(names, counts, strict=True)),
+            }
+            for number, known, degraded, counts in found
+        }
+        counts = [of_partition["partial_matches"] for of_partition in partitions.values()]
+        return {
+            "keys": keys,
+            "degraded_keys": sum(of_partition["degraded_keys"] for of_partition in partitions.values()),
+            "partial_matches": {name: sum(count[name] for count in counts) for name in names},
+            "events": events,
+            "state_bytes": state_bytes,
+            "partitions": partitions,
+        }
 
     def counters(self) -> dict[str, int]:
         return self.native.counters()

@@ -120,9 +120,11 @@ impl Engine {
             if !self.all_in_time(segment, oldest) {
                 self.leave_out_late(segment, fed);
             }
+            self.mark_changed(&segment.keys);
             segment.waiting.add(segment.chunk, segment.first, &segment.keys);
             return segment.clear();
         }
+        self.mark_changed(&segment.keys);
         self.forget_old_shapes();
         let mut place = 0;
         let mut plain = self.plain_rows(segment);
@@ -306,7 +308,7 @@ impl Engine {
 const FIRST_ROWS: usize = 16;
 
 /// How many rows after the first have its key and a time later than the row before; without times all have.
-fn count_run(keys: &[u32], times: Option<&[i64]>) -> usize {
+pub(crate) fn count_run(keys: &[u32], times: Option<&[i64]>) -> usize {
     let mut count = 0;
     let is_later = |count: usize| times.is_none_or(|times| times[count] < times[count + 1]);
     let goes_on = |count: usize| keys[count] == keys[count + 1] && is_later(count);
