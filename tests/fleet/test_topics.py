@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
 
 import pytest
-from support.commands import arcfleet, together
+from support.commands import COMMAND, arcfleet, environment, together
 
 from arcfleet.fleet.document import load_fleet
 from arcfleet.fleet.errors import FleetError
@@ -78,6 +81,25 @@ def test_a_check_names_each_difference_and_changes_wait_for_consent(kafka, docum
         ["warn", f"{name}-a"],
         ["none", f"{name}.late"],
     ]
+
+
+@pytest.mark.parametrize(("answer", "code", "policy"), [("n", 1, "delete"), ("y", 0, "compact")])
+def test_on_a_terminal_consent_is_asked_for(document, answer, code, policy):
+    name, flags = document
+    (made,) = together([["topics", "apply", *flags, "--sources", "1"]])
+    assert made.code == 0
+    terminal, stdin = pty.openpty()
+    os.write(terminal, f"{answer}\n".encode())
+    command = [COMMAND, "topics", "apply", *flags, "--envelope", "upsert"]
+    ran = subprocess.run(
+        command, stdin=stdin, capture_output=True, text=True, timeout=60, env=environment(), check=False
+    )
+    os.close(stdin)
+    os.close(terminal)
+    assert ran.returncode == code
+    assert f"the topic {name}.matches has cleanup.policy=delete, and should have compact\nChange them? " in ran.stderr
+    (checked,) = together([["topics", "check", *flags, "--envelope", "upsert"]])
+    assert [record["found"] for record in checked.records] == [policy] * code
 
 
 def test_a_worker_is_told_what_it_cannot_run_with(kafka, document):
