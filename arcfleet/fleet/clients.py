@@ -6,7 +6,9 @@ What the product owns cannot be passed through (`kafka_settings.py`), so a fleet
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -25,9 +27,33 @@ Isolation: TypeAlias = Literal["read_committed", "read_uncommitted"]
 SESSION_TIMEOUT_MS: Final = 10_000
 MAX_SECRET_BYTES: Final = 1_048_576
 
-# Of librdkafka itself. It says nothing unless the process sets up logging; without a logger it would write to stderr.
+LOG_INTERVAL_S: Final = 10.0
+_LOG_LINES: Final = 1000  # different ones that are remembered
+
+
+class Seldom(logging.Filter):
+    """Lets a line through at most once in `LOG_INTERVAL_S`, whatever its numbers: librdkafka mentions a broker that is
+    down tens of times a second."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._last_s: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        line, now_s = re.sub("[0-9]+", "0", record.getMessage()), self._clock()
+        if now_s - self._last_s.get(line, -LOG_INTERVAL_S) < LOG_INTERVAL_S:
+            return False
+        if len(self._last_s) >= _LOG_LINES:
+            self._last_s.clear()
+        self._last_s[line] = now_s
+        return True
+
+
+# What librdkafka logs. It says nothing unless the process sets up logging; without a logger it would write to stderr.
 LOGGER: Final = logging.getLogger("arcfleet.kafka")
 LOGGER.addHandler(logging.NullHandler())
+LOGGER.addFilter(Seldom())
 
 # A broker that comes back is looked for at least once a second.
 _EVERY_CLIENT: Final[Settings] = {"reconnect.backoff.max.ms": 1000}

@@ -99,7 +99,7 @@ Step: TypeAlias = Create | Configure | Problem
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What differs, in the order of the topics. `partitions` is the number that the sources have in common."""
+    """What differs. `partitions` is the number that the sources have in common."""
 
     partitions: int | None
     create: tuple[Create, ...] = ()
@@ -121,7 +121,7 @@ class Plan:
 
     @property
     def differences(self) -> tuple[Step, ...]:
-        return (*self.create, *self.configure, *self.left_alone)
+        return (*self.left_alone, *self.create, *self.configure)
 
     @property
     def blocking(self) -> tuple[Step, ...]:
@@ -156,7 +156,10 @@ def plan_topics(fleet: Fleet, seen: Mapping[str, Seen], sources: int | None = No
     missing = [source.topic for source in fleet.sources if _is_missing(seen[source.topic])]
     create = [Create(Topic(name, sources, {})) for name in missing if sources is not None]
     configure: list[Configure] = []
-    for topic in own_topics(fleet, partitions):
+    wanted = own_topics(fleet, partitions)
+    uncounted = set(seen) - {topic.name for topic in wanted} - {source.topic for source in fleet.sources}
+    found += [_denied(name, seen[name].denied, blocks=True) for name in sorted(uncounted) if seen[name].denied]
+    for topic in wanted:
         there = seen[topic.name]
         if _is_missing(there):
             create.append(Create(topic))

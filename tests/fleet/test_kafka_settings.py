@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import re
+import sys
 from pathlib import Path
 
 import confluent_kafka
@@ -11,6 +13,8 @@ import pytest
 
 from afa.reading import Fault
 from arcfleet.fleet.clients import (
+    LOG_INTERVAL_S,
+    Seldom,
     admin_settings,
     consumer_settings,
     open_admin,
@@ -125,9 +129,29 @@ def test_the_library_takes_the_settings_of_every_role(caplog):
     assert "CONFWARN" in caplog.text
 
 
+def test_the_same_line_is_logged_seldom():
+    now_s = [0.0]
+    seldom = Seldom(lambda: now_s[0])
+
+    def passes(line):
+        return seldom.filter(logging.LogRecord("kafka", logging.ERROR, "", 0, line, None, None))
+
+    assert passes("broker 1 is down (after 5ms)")
+    assert not passes("broker 1 is down (after 12ms)")
+    assert passes("another line")
+    now_s[0] = LOG_INTERVAL_S
+    assert passes("broker 1 is down (after 5ms)")
+
+
 def test_a_value_that_the_library_refuses_is_named():
     with pytest.raises(FleetError, match='Invalid value "rar"'):
         open_producer(producer_settings(fleet(**{"compression.type": "rar"})))
+
+
+def test_without_the_library_its_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    with pytest.raises(FleetError, match=r"client is missing .*pip install 'arcfleet\[kafka\]'"):
+        open_consumer(consumer_settings(fleet()))
 
 
 def test_a_fleet_without_a_broker():
