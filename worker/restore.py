@@ -61,10 +61,11 @@ class _Restoration:
     number: int
     binding: Binding | None  # none: nothing was ever committed for it
     readings: list[_Reading]  # the first is being read; none left: the engine is being filled
-    values: dict[bytes, tuple[bytes, bytes]] = field(default_factory=dict)  # by key: snapshot, offsets that it holds
+    # By key: the snapshot, none if it is back at the start, and the offsets that it holds.
+    values: dict[bytes, tuple[bytes | None, bytes]] = field(default_factory=dict)
     left_out: set[tuple[str, int]] = field(default_factory=set)
     partition: Partition | None = None
-    waiting: Iterator[tuple[bytes, tuple[bytes, bytes]]] = field(default_factory=lambda: iter(()))
+    waiting: Iterator[tuple[bytes, tuple[bytes | None, bytes]]] = field(default_factory=lambda: iter(()))
 
 
 @dataclass(frozen=True)
@@ -188,8 +189,6 @@ class Restorer:
         headers = dict(message.headers() or ())
         if reading.topic == self._late:
             restoration.left_out.add((headers["arcfleet.topic"].decode(), int(headers["arcfleet.offset"])))
-        elif message.value() is None:
-            restoration.values.pop(message.key() or b"", None)
         else:
             restoration.values[message.key() or b""] = (message.value(), headers.get("held", b"{}"))
         reading.position = message.offset() + 1
@@ -207,7 +206,7 @@ class Restorer:
             self._check_again(restoration, binding, len(snapshots))
             return None
         packed = restoration.values.pop(ARC_TABLE_KEY, None)
-        applied = ArcTable() if packed is None else ArcTable.unpacked(packed[0])
+        applied = ArcTable.unpacked(packed[0]) if packed and packed[0] else ArcTable()
         partition = Partition(number, self._from.make_engine(applied), applied, binding.restore, snapshots=snapshots)
         partition.table_written = applied.offset
         partition.replay_to = binding.committed
@@ -219,7 +218,7 @@ class Restorer:
 
     def _new(self, restoration: _Restoration, table: ArcTable) -> Partition:
         number = restoration.number
-        if restoration.values and self._verify:
+        if self._verify and any(value for value, _ in restoration.values.values()):
             what = f"{self._state}/{number} holds state, but the group has no offsets for partition {number}"
             raise WorkerError(what, fix=LOST_STATE)
         positions = {topic: self._from.start_of(topic, number) for topic in self._from.topics}
