@@ -85,6 +85,8 @@ class Engine:
         keys that the batch changes become dirty: see `take_dirty`. Without one it has that of the batch before.
         With `replay` raw records, with partitions and offsets, are skipped that their keys hold: see `restore_keys`.
         """
+        if stamp is not None:
+            self._snapshots().set_stamp(stamp)
         if hasattr(batch, "__arrow_c_array__"):
             if replay:
                 raise ValueError("replay: only raw records can be replayed")
@@ -92,7 +94,7 @@ class Engine:
             if isinstance(self._engine, ReferenceEngine):
                 changes, rows = feed_reference(self._engine, batch, self._fed, self._net), batch.num_rows
             else:
-                changes, rows = self._engine.feed_arrow(batch, self._fed, partition, self._net == "batch", stamp)
+                changes, rows = self._engine.feed_arrow(batch, self._fed, partition, self._net == "batch")
             self._fed += rows
             return changes
         if replay and (partitions is None or offsets is None):
@@ -115,7 +117,7 @@ class Engine:
         self._fed += len(batch)
         if isinstance(self._engine, ReferenceEngine):
             return feed_reference(self._engine, batch, first, self._net)
-        return self._engine.feed_raw(batch, beside, first, self._net == "batch", stamp)
+        return self._engine.feed_raw(batch, beside, first, self._net == "batch")
 
     def feed_lines(self, lines: Sequence[TapeLine], *, stops_at_bad: bool = False) -> Changes:
         """Takes lines of a tape, whose numbers make the ids of events without one; `bad` says what is wrong."""

@@ -98,12 +98,12 @@ class NativeEngine:
         return table
 
     def feed_arrow(
-        self, batch: Any, first: int, partition: tuple[str, int] | None, net_per_batch: bool, stamp: int | None
+        self, batch: Any, first: int, partition: tuple[str, int] | None, net_per_batch: bool
     ) -> tuple[Changes, int]:
         """What a record batch leads to, and the number of its rows."""
         native = self.native
         try:
-            rows, told = native.feed_arrow(batch, first, partition, net_per_batch, stamp)
+            rows, told = native.feed_arrow(batch, first, partition, net_per_batch)
         except (TypeError, ValueError) as error:
             raise RecordError(str(error), fix="see the columns in the engine page") from None
         while isinstance(told, int):
@@ -112,12 +112,10 @@ class NativeEngine:
             told = native.feed_arrow_from(told + 1)
         return self._changes(told), rows
 
-    def feed_raw(
-        self, values: list[bytes | None], beside: dict[str, Any], first: int, net_per_batch: bool, stamp: int | None
-    ) -> Changes:
+    def feed_raw(self, values: list[bytes | None], beside: dict[str, Any], first: int, net_per_batch: bool) -> Changes:
         """Raw values, with what stands beside them."""
         lines = _Values(values, first)
-        told = self._feed(lines, values, _Beside(**beside) if beside else None, first, net_per_batch, stamp=stamp)
+        told = self._feed(lines, values, _Beside(**beside) if beside else None, first, net_per_batch)
         if self.source is None and told.bad:
             told.bad = [(index, _reason(lines.line(index), reason)) for index, reason in told.bad]
         return told
@@ -148,9 +146,8 @@ class NativeEngine:
         net_per_batch: bool,
         *,
         stops_at_bad: bool = False,
-        stamp: int | None = None,
     ) -> Changes:
-        asked = self.native.feed_raw(values, first, beside, net_per_batch, stops_at_bad, stamp)
+        asked = self.native.feed_raw(values, first, beside, net_per_batch, stops_at_bad)
         while asked is not None:
             self._answer(asked, lines.line(asked))
             asked = self.native.feed_raw_from(asked + 1)
@@ -239,6 +236,9 @@ class NativeEngine:
     def _restore_graphs(self, keys: list[str]) -> None:
         if self._graphs is not None:
             self._graphs.restore(keys, NativeChanges(self.native.told(keys), self._registers))
+
+    def set_stamp(self, stamp: int) -> None:
+        self.native.set_stamp(stamp)
 
     def end_replay(self, partition: int) -> None:
         self.native.end_replay(partition)

@@ -44,6 +44,36 @@ def automata(seed: int) -> tuple[StateTopic, list[Record]]:
     return StateTopic(seed, patterns, tapes, rng.choice(["record", "batch", "batch"])), arcs
 
 
+def coming_and_going(seed: int) -> StateTopic:
+    """Keys that are met for a while: of most, nothing need be kept soon after."""
+    rng = Random(seed)
+    document = {"pattern": "p", "start": "a", "final": ["c"], "within": rng.choice([3, 8, "2 events"])}
+    arcs = [
+        {"id": "begins", "from": "a", "to": "b", "when": "e.x == 1"},
+        {"id": "stays", "from": "b", "to": "b", "when": "e.x > 0"},
+        {"id": "ends", "from": "b", "to": "c", "when": "e.x > 1"},
+    ]
+    tapes: list[list[Record]] = []
+    for number in range(2):
+        tape: list[Record] = []
+        for place in range(rng.choice([40, 400])):
+            ts = max(0, place - rng.choice([0, 0, 1, 4]))
+            key = f"k{ts // 6 + rng.choice([0, 0, 1])} of {number}"
+            tape.append({"key": key, "ts": ts, "id": f"i{place}", "data": {"x": rng.choice([0, 0, 1, 2])}})
+            if rng.random() < 0.2:
+                tape.append({"key": key, "ts": ts, "id": f"i{place}", "op": "retract", "rev": 1})
+            if rng.random() < 0.3:
+                tape.append({"op": "punctuation", "ts": ts - 2})
+        tapes.append(tape)
+    return StateTopic(seed, [build_pattern(document | {"arcs": arcs})], tapes, rng.choice(["record", "batch"]))
+
+
+@settings(max_examples=60)
+@given(seed=SEEDS)
+def test_keys_come_and_go(seed: int) -> None:
+    coming_and_going(seed).run([])
+
+
 @settings(max_examples=60)
 @given(seed=SEEDS)
 def test_automata_go_on_where_they_were(seed: int) -> None:

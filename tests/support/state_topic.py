@@ -184,6 +184,8 @@ class StateTopic:
         engine, position = self.owners[each.number], (TOPIC, each.number)
         kept = [(key, snapshot, held) for key, (snapshot, held) in each.state.items()]
         self.rng.shuffle(kept)
+        # What the restore itself makes dirty has a stamp, too.
+        engine.feed([], stamp=self.stamp)
         engine.restore_keys(each.number, kept)
         offset, punctuation = each.restore_point
         if punctuation is not None:

@@ -70,12 +70,12 @@ impl Dirty {
 }
 
 impl Engine {
-    /// A batch with this stamp begins; none: with that of the one before. False if that one was greater.
-    pub fn begin_stamp(&mut self, stamp: Option<u64>) -> bool {
-        if stamp.is_some_and(|stamp| stamp == NEVER || Some(stamp) < self.dirty.stamp) {
+    /// The batches from now on have this stamp. False if the one before was greater.
+    pub fn set_stamp(&mut self, stamp: u64) -> bool {
+        if stamp == NEVER || self.dirty.stamp.is_some_and(|before| stamp < before) {
             return false;
         }
-        self.dirty.stamp = stamp.or(self.dirty.stamp);
+        self.dirty.stamp = Some(stamp);
         self.dirty.grow(self.keys.len());
         true
     }

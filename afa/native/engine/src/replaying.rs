@@ -22,7 +22,9 @@ impl HeldOffsets {
     /// Whether a key holds a record.
     pub(crate) fn has(&self, key: &str, topic: usize, offset: i64) -> bool {
         let held = self.by_key.get(key);
-        held.into_iter().flatten().any(|(other, end)| *other == topic && offset < *end)
+        held.into_iter()
+            .flatten()
+            .any(|(other, end)| *other == topic && offset < *end)
     }
 }
 

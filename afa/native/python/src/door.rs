@@ -70,12 +70,6 @@ type OfPartition = (u32, usize, usize, Vec<usize>);
 type ArcLife = (String, u32, i64, Option<i64>);
 
 impl NativeEngine {
-    /// A batch with this stamp begins; an error if it is smaller than the one before.
-    fn stamp(&mut self, stamp: Option<u64>) -> PyResult<()> {
-        let fault = || PyValueError::new_err("a stamp is never smaller than the one before");
-        self.engine.begin_stamp(stamp).then_some(()).ok_or_else(fault)
-    }
-
     fn begin(&mut self, net_per_batch: bool, stops_at_bad: bool) {
         let net = if net_per_batch { Net::Batch } else { Net::Record };
         self.feeding.begin(net, stops_at_bad);
@@ -145,6 +139,12 @@ impl NativeEngine {
         })
     }
 
+    /// The batches from now on have this stamp; an error if it is smaller than the one before.
+    fn set_stamp(&mut self, stamp: u64) -> PyResult<()> {
+        let fault = || PyValueError::new_err(format!("stamp: {stamp} after a greater one"));
+        self.engine.set_stamp(stamp).then_some(()).ok_or_else(fault)
+    }
+
     /// Begins a batch and feeds its raw records. The answer is the index of a record whose texts have to be checked
     /// first, if there is one.
     fn feed_raw(
@@ -155,9 +155,7 @@ impl NativeEngine {
         beside: Option<Beside>,
         net_per_batch: bool,
         stops_at_bad: bool,
-        stamp: Option<u64>,
     ) -> PyResult<Option<u32>> {
-        self.stamp(stamp)?;
         self.raw.load(values, first_number, beside)?;
         self.begin(net_per_batch, stops_at_bad);
         self.feed_raw_from(py, 0)
@@ -194,9 +192,7 @@ impl NativeEngine {
         first_number: u64,
         partition: Option<(PyBackedStr, u32)>,
         net_per_batch: bool,
-        stamp: Option<u64>,
     ) -> PyResult<(usize, Answer)> {
-        self.stamp(stamp)?;
         let rows = import_batch(batch, &mut self.schema)?;
         let length = rows.len();
         let answer = self.work(batch.py(), |native| {
@@ -350,7 +346,9 @@ impl NativeEngine {
     fn told(&mut self, py: Python<'_>, keys: Vec<PyBackedStr>) -> PyResult<NativeChanges> {
         let memory = self.memory.clone();
         let table = self.work(py, |native| {
-            keys.iter().for_each(|key| native.engine.tell_known(key));
+            for key in &keys {
+                native.engine.tell_known(key);
+            }
             native.engine.take_changes()
         })?;
         Ok(NativeChanges::new(table, Fed::default(), memory))
