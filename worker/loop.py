@@ -211,6 +211,7 @@ class Loop:
         partition = self.parts.restorer.step(self.coming, self.parts.arcs.table)
         if partition is None:
             return
+        partition.begin(self.parts.checkpoint.stamp)
         self.coming.remove(partition.number)
         self.partitions[partition.number] = partition
         self.assigned.add(partition.number)

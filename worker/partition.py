@@ -82,6 +82,11 @@ class Partition:
         assert phase in MOVES[self.phase], f"partition {self.number}: {self.phase.name} to {phase.name}"
         self.phase = phase
 
+    def begin(self, stamp: int) -> None:
+        """Keys that change from here on have this stamp, or a later one."""
+        self.history.append((stamp, self.mark))
+        self.engine.feed([], stamp=stamp)
+
     def feed(self, batch: Batch, stamp: int, now: int) -> Changes:
         """Takes records of this partition; what they say is published unless they were replayed."""
         if not self.history or self.history[-1][0] < stamp:
