@@ -23,7 +23,11 @@ def table(columns: Iterable[str], *, right: Collection[str] = ()) -> Table:
     return made
 
 
-def print_table(made: Table) -> None:
+def data_console() -> Console:
     """Fits a terminal; into a pipe or a file every value goes whole."""
     console = _DataConsole()
-    (console if console.is_terminal else _DataConsole(width=_PIPE_WIDTH)).print(made)
+    return console if console.is_terminal else _DataConsole(width=_PIPE_WIDTH)
+
+
+def print_table(made: Table) -> None:
+    data_console().print(made)
