@@ -16,8 +16,10 @@ from afa.errors import AfaError
 from arcfleet.cli import output
 from arcfleet.cli.bench import bench
 from arcfleet.cli.config import config
+from arcfleet.cli.events import events
 from arcfleet.cli.explain import explain
 from arcfleet.cli.graph import graph
+from arcfleet.cli.matches import matches
 from arcfleet.cli.replay import replay
 from arcfleet.cli.schema import schema
 from arcfleet.cli.topics import topics
@@ -46,7 +48,7 @@ app = typer.Typer(
 )
 for command in (replay, explain, graph, schema, bench):
     app.command()(command)
-for group in (config, topics):
+for group in (config, topics, events, matches):
     app.add_typer(group)
 
 

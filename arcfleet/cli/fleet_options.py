@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from arcfleet.cli.output import refuse
 from arcfleet.fleet.document import Fleet, load_fleet
 from arcfleet.fleet.errors import OptionError
+from arcfleet.fleet.topic_admin import connect
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
+
+REACH_DEADLINE_S = 10.0  # a shorter `start_deadline` counts
 
 FleetOption: TypeAlias = Annotated[
     Path | None,
@@ -58,3 +64,8 @@ def fleet_from(file: Path | None, settings: list[str] | None, **scalars: str | N
         return load_fleet(file, overrides, os.environ)
     except OptionError as error:
         raise refuse(f"{error.what}" + (f"; {error.fix}" if error.fix else "")) from None
+
+
+def reach(fleet: Fleet) -> AdminClient:
+    """As `connect`, for somebody who waits at a terminal."""
+    return connect(fleet, min(fleet.start_deadline_s, REACH_DEADLINE_S))

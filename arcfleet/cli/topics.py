@@ -10,15 +10,14 @@ import typer
 from rich.text import Text
 
 from afa.errors import listed
-from arcfleet.cli.fleet_options import BootstrapOption, EnvelopeOption, FleetOption, SettingsOption, fleet_from
+from arcfleet.cli.fleet_options import BootstrapOption, EnvelopeOption, FleetOption, SettingsOption, fleet_from, reach
 from arcfleet.cli.output import EXIT_BAD_INPUT, Format, JsonOption, OutputOption, refuse, talk, write_json
 from arcfleet.cli.tables import print_table, table
 from arcfleet.fleet.document import Fleet
-from arcfleet.fleet.topic_admin import configure_topics, connect, create_topics, read_topics
+from arcfleet.fleet.topic_admin import configure_topics, create_topics, read_topics
 from arcfleet.fleet.topics import Configure, Create, Plan, Step, plan_topics, topic_names
 
 MAX_PARTITIONS = 10_000
-REACH_DEADLINE_S = 10.0  # somebody waits at a terminal; a shorter `start_deadline` counts
 
 SourcesOption: TypeAlias = Annotated[
     int | None,
@@ -113,7 +112,7 @@ class _Cluster:
     def __init__(self, fleet: Fleet, sources: int | None) -> None:
         self.fleet = fleet
         self.sources = sources
-        self.admin = connect(fleet, min(fleet.start_deadline_s, REACH_DEADLINE_S))
+        self.admin = reach(fleet)
 
     def plan(self) -> Plan:
         return plan_topics(self.fleet, read_topics(self.admin, topic_names(self.fleet)), self.sources)

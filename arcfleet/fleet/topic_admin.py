@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import replace
@@ -56,6 +56,16 @@ def read_topics(admin: AdminClient, names: Iterable[str]) -> dict[str, Seen]:
             config = {entry.name: str(entry.value) for entry in entries.values()}
             seen[resource.name] = replace(seen[resource.name], config=config)
     return seen
+
+
+def partitions_and_config(admin: AdminClient, topic: str, how_to_make: str) -> tuple[int, Mapping[str, str]]:
+    """Of a topic that has to be there; the config is empty if it may not be read. Raises FleetError."""
+    seen = read_topics(admin, [topic])[topic]
+    if seen.partitions is not None:
+        return seen.partitions, seen.config or {}
+    if seen.denied:
+        raise FleetError(f"this user may not see the topic {topic}", fix=grant(seen.denied, topic))
+    raise FleetError(f"the topic {topic} is not there", fix=how_to_make)
 
 
 def check_topics(admin: AdminClient, fleet: Fleet) -> Plan:
