@@ -119,6 +119,9 @@ class Publisher:
     """Produces a tape's lines in order and counts what the brokers acknowledged. Not one line more after a failure."""
 
     def __init__(self, producer: Producer, topic: str, partitions: int) -> None:
+        from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra: whoever has a producer has it
+
+        self._refusal = KafkaException
         self.producer = producer
         self.topic = topic
         self.partitions = partitions
@@ -157,20 +160,20 @@ class Publisher:
         self.producer.poll(0)
 
     def _produce(self, value: bytes, delivered: Callable[..., None], **where: Any) -> None:
-        from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra: whoever has a producer has it
-
         while not self.failure:
             try:
                 self.producer.produce(self.topic, value, on_delivery=delivered, **where)
                 return
             except BufferError:  # the queue is full
                 self.producer.poll(_POLL_S)
-            except KafkaException as error:
+            except self._refusal as error:
                 delivered(error.args[0], None)
 
     def _delivered(self, line: int, is_event: bool, error: KafkaError | None, _message: object) -> None:
         if error is not None:
-            self.failure = self.failure or DeliveryFailure(line, error.str(), _FIXES.get(error.name(), ""))
+            # Partitions answer in any order: the first line that is missing is what one begins again with.
+            if self.failure is None or line < self.failure.line:
+                self.failure = DeliveryFailure(line, error.str(), _FIXES.get(error.name(), ""))
         elif is_event:
             self.records += 1
         else:

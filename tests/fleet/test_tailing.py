@@ -4,9 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaError as ClientError
+from confluent_kafka import KafkaException
 
 from afa.errors import RecordError
-from arcfleet.fleet.tailing import Ends, follow, read_change
+from arcfleet.cli.match_table import ChangeTable, print_matches
+from arcfleet.fleet.errors import KafkaError
+from arcfleet.fleet.tailing import Ends, Tail, follow, read_change
 from arcfleet.net_matches import NetMatches
 
 EXAMPLES = Path(__file__).parents[2] / "schemas" / "examples"
@@ -116,3 +120,99 @@ def test_partitions_end_where_they_ended_at_the_start():
     ends.reached(2, 9)  # a marker, an aborted record: what comes is from behind the end
     assert ends.left == set()
     assert (ends.holds(2, 2), ends.holds(2, 3)) == (True, False)
+
+
+class Silent:
+    """A consumer to which nothing comes, and brokers that `answer` or not."""
+
+    def __init__(self, answer=False):
+        self.answer = answer
+        self.asked = 0
+
+    def poll(self, timeout_s):
+        return None
+
+    def list_topics(self, timeout):
+        self.asked += 1
+        if not self.answer:
+            raise KafkaException(ClientError(ClientError._TRANSPORT))
+
+
+def test_brokers_that_stay_out_of_reach_end_it():
+    now = [0.0]
+    tail, consumer = Tail(None, 60.0, lambda: now[0]), Silent()
+    batches = tail.batches(consumer, lambda: False)
+    assert next(batches) == []
+    tail.heard(ClientError(ClientError._ALL_BROKERS_DOWN))
+    now[0] = 59.0
+    tail.heard(ClientError(ClientError._ALL_BROKERS_DOWN))
+    assert (next(batches), consumer.asked) == ([], 0)
+    now[0] = 60.0
+    with pytest.raises(KafkaError, match="no broker has answered for 60 s"):
+        next(batches)
+
+
+def test_brokers_that_came_back_are_not_asked_again():
+    now = [0.0]
+    tail, consumer = Tail(None, 60.0, lambda: now[0]), Silent(answer=True)
+    tail.heard(ClientError(ClientError._TRANSPORT))
+    tail.heard(ClientError(ClientError._ALL_BROKERS_DOWN))
+    batches = tail.batches(consumer, lambda: False)
+    for now[0] in (60.0, 61.0, 1000.0):
+        assert next(batches) == []
+    assert consumer.asked == 1
+
+
+class Refusing(Silent):
+    def poll(self, timeout_s):
+        return self
+
+    def consume(self, count, timeout_s):
+        return []
+
+    def error(self):
+        return ClientError(ClientError.TOPIC_AUTHORIZATION_FAILED)
+
+    def topic(self):
+        return "demo.matches"
+
+    def partition(self):
+        return 3
+
+    def offset(self):
+        return -1001
+
+
+def test_what_the_brokers_refuse_is_said():
+    with pytest.raises(KafkaError, match=r"demo\.matches/3 cannot be read: Broker: Topic authorization failed"):
+        list(Tail(None, 60.0, lambda: 0.0).batches(Refusing(), lambda: False))
+
+
+def test_a_table_goes_on_in_columns_as_wide_as_before(capsys):
+    values = {"registers": {"n": 1, "x": None}, "events": {"first": "e1", "last": "e2"}}
+    narrow = change("insert", until=None, state="q", **values).record
+    texts = [
+        (EXAMPLES / "timeout" / "contract.jsonl").read_text(),
+        '{"op":"punctuation","pattern":"p","ts":5000}',
+        (EXAMPLES / "match-graph" / "query.jsonl").read_text().splitlines()[1],
+        (EXAMPLES / "match" / "query.jsonl").read_text().splitlines()[0],
+    ]
+    table = ChangeTable()
+    table.print([told(text.encode()).record for text in texts] + [told(None, b"m").record])
+    table.print([narrow])
+    head, timeout, punctuation, graph, query, tombstone, insert = capsys.readouterr().out.splitlines()
+    at = head.index("key")
+    assert (insert[at], graph[at], query[at : at + 2]) == ("k", "k", "t1")
+    assert insert.split() == ["insert", "p", "k", "1", "2", "q", "n=1,", "x=None", "e1", "e2"]
+    assert timeout.split() == ["timeout", "shoplifting", "t1", "1000", "43201000", "a:", "a=e1"]
+    assert punctuation.split() == ["punctuation", "p", "5000"]
+    assert graph.split() == ["insert", "any", "k", "9", "3", "matches", "b"]
+    assert "a=e1, c=e4" in query
+    assert tombstone.split() == ["retract"]
+
+
+def test_a_table_of_matches(capsys):
+    print_matches(
+        [told(text.encode()).record for text in (EXAMPLES / "match" / "query.jsonl").read_text().splitlines()]
+    )
+    assert len(capsys.readouterr().out.splitlines()) == 3
