@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from typing import Annotated
+from contextlib import contextmanager
+from typing import Annotated, BinaryIO
 
 import typer
 from rich.progress import Progress
@@ -23,13 +24,10 @@ from arcfleet.fleet.errors import KafkaError
 from arcfleet.fleet.publishing import Pace, Publisher, check_source, publication, publisher_settings
 from arcfleet.fleet.topic_admin import partitions_and_config
 
-events = typer.Typer(name="events", help="The events that a fleet reads.", no_args_is_help=True)
+events = typer.Typer(
+    name="events", help="The events that a fleet reads.", no_args_is_help=True, rich_markup_mode="rich"
+)
 _BAR_INTERVAL_S = 0.1
-
-
-@events.callback()
-def _events() -> None:
-    """The events that a fleet reads."""
 
 
 @events.command()
@@ -59,17 +57,50 @@ def publish(  # noqa: PLR0917 - the flags of the contract
     topic = topic or _only_source(told)
     source = next((source for source in told.sources if source.topic == topic), None)
     _say_how_it_is_read(told, topic, source, is_told=fleet is not None)
-    _check_file(tape)
-    how_to_make = (
-        "arcfleet topics apply --sources N makes it, with N partitions" if source else "make it, or correct --topic"
-    )
-    partitions, config = partitions_and_config(reach(told), topic, how_to_make)
-    publisher = Publisher(open_producer(publisher_settings(told, config)), topic, partitions)
-    seconds = _publish(publisher, tape, rate)
+    with open_tape(tape) as (opened, size):
+        input_tape = _TapeToPublish(tape, opened, size)
+        input_tape.check()
+        publisher = _publisher(
+            told, topic, "arcfleet topics apply --sources N makes it" if source else "correct --topic"
+        )
+        seconds = _publish(publisher, input_tape, rate)
     if publisher.punctuations and source and not source.punctuation.in_band:
         _say(f"note: the source {topic} expects no punctuations (fix: `punctuation: {{in_band: true}}` in the fleet)")
-    counts = {"records": publisher.records, "punctuations": publisher.punctuations, "partitions": partitions}
+    counts = {"records": publisher.records, "punctuations": publisher.punctuations, "partitions": publisher.partitions}
     _write({"topic": topic, **counts, "seconds": round(seconds, 3)}, Format.json if json_output else output)
+
+
+class _TapeToPublish:
+    """A plain file is read twice, anything else once."""
+
+    def __init__(self, tape: str, opened: BinaryIO, size: int | None) -> None:
+        self.tape = tape
+        self.opened = opened
+        self.size = size
+
+    def check(self) -> None:
+        """Before anything is published, as far as that can be: raises RecordError for a bad line of a file."""
+        if self.size is not None:
+            with self.lines("checking") as lines:
+                for line in lines:
+                    publication(line)
+            self.opened.seek(0)
+
+    @contextmanager
+    def lines(self, doing: str) -> Iterator[Iterator[TapeLine]]:
+        """A bar moves with them."""
+        tape = Tape(self.opened, tape_name(self.tape))
+        with progress_bar(f"{doing} {self.tape}", self.size, data_flows=False) as progress:
+            yield _shown(tape, progress) if progress else iter(tape)
+
+
+def _shown(tape: Tape, progress: Progress) -> Iterator[TapeLine]:
+    shown_s = 0.0
+    for line in tape:
+        if time.monotonic() - shown_s > _BAR_INTERVAL_S:
+            progress.update(progress.task_ids[0], completed=tape.bytes_read)
+            shown_s = time.monotonic()
+        yield line
 
 
 def _only_source(fleet: Fleet) -> str:
@@ -88,44 +119,30 @@ def _say_how_it_is_read(fleet: Fleet, topic: str, source: Source | None, *, is_t
         _say(f"note: a tape's lines go as they stand, but the source {topic} reads {', '.join(others)}")
 
 
-def _check_file(tape: str) -> None:
-    """A plain file is read to its end before anything is published; a pipe can be read only once."""
-    with open_tape(tape) as (opened, size), progress_bar(f"checking {tape}", size, data_flows=False) as progress:
-        if size is not None:
-            for line in _shown(Tape(opened, tape_name(tape)), progress):
-                publication(line)
+def _publisher(fleet: Fleet, topic: str, how_to_make: str) -> Publisher:
+    partitions, config = partitions_and_config(reach(fleet), topic, how_to_make)
+    return Publisher(open_producer(publisher_settings(fleet, config)), topic, partitions)
 
 
-def _publish(publisher: Publisher, tape: str, rate: float | None) -> float:
+def _publish(publisher: Publisher, tape: _TapeToPublish, rate: float | None) -> float:
     """All of it; how many seconds that took. What is there before a failure is said."""
     began_s = time.monotonic()
-    pace = None if rate is None else Pace(rate, time.monotonic)
     try:
-        with open_tape(tape) as (opened, size), progress_bar(f"publishing {tape}", size, data_flows=False) as progress:
-            publisher.publish(_shown(Tape(opened, tape_name(tape)), progress), pace)
+        with tape.lines("publishing") as lines:
+            publisher.publish(lines, None if rate is None else Pace(rate, time.monotonic))
     except BaseException:
         _say(_delivered(publisher))
         raise
     if failure := publisher.failure:
         _say(_delivered(publisher))
         fix = f" (fix: {failure.fix})" if failure.fix else ""
-        what = f"{tape_name(tape)}:{failure.line}: not delivered to {publisher.topic}: {failure.reason}{fix}"
-        raise KafkaError(what)
+        place = f"{tape_name(tape.tape)}:{failure.line}"
+        raise KafkaError(f"{place}: not delivered to {publisher.topic}: {failure.reason}{fix}")
     return time.monotonic() - began_s
 
 
 def _delivered(publisher: Publisher) -> str:
     return f"delivered to {publisher.topic}: {publisher.records:,} records, {publisher.punctuations:,} punctuations"
-
-
-def _shown(tape: Tape, progress: Progress | None) -> Iterator[TapeLine]:
-    """The lines; a bar moves with them."""
-    shown_s = 0.0
-    for line in tape:
-        if progress and time.monotonic() - shown_s > _BAR_INTERVAL_S:
-            progress.update(progress.task_ids[0], completed=tape.bytes_read)
-            shown_s = time.monotonic()
-        yield line
 
 
 def _write(summary: Mapping[str, str | float], output: Format) -> None:

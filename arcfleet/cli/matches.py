@@ -22,14 +22,14 @@ from arcfleet.cli.fleet_options import BootstrapOption, FleetOption, SettingsOpt
 from arcfleet.cli.match_table import ChangeTable, matches_table, print_matches
 from arcfleet.cli.output import EXIT_BAD_INPUT, Format, JsonOption, OutputOption, talk
 from arcfleet.fleet.clients import open_consumer
-from arcfleet.fleet.tailing import Ends, Tail, ToldChange, assign, ends_of, follow, read_change, tail_settings
-from arcfleet.fleet.topic_admin import partitions_and_config
+from arcfleet.fleet.tailing import Ends, Tail, ToldChange, assign, follow, read_change, tail_settings
+from arcfleet.fleet.topic_admin import partitions_and_config, read_ends
 from arcfleet.net_matches import NetMatches
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
-matches = typer.Typer(name="matches", help="What a fleet has found.", no_args_is_help=True)
+matches = typer.Typer(name="matches", help="What a fleet has found.", no_args_is_help=True, rich_markup_mode="rich")
 _SHOWN_REFUSALS = 10
 _LIVE_INTERVAL_S = 0.25
 _LIVE_FRAME_LINES = 4  # of the live table, around its rows
@@ -38,11 +38,6 @@ _LIVE_FRAME_LINES = 4  # of the live table, around its rows
 class Whence(StrEnum):
     earliest = "earliest"
     latest = "latest"
-
-
-@matches.callback()
-def _matches() -> None:
-    """What a fleet has found."""
 
 
 @matches.command()
@@ -73,7 +68,7 @@ def tail(  # noqa: PLR0917 - the flags of the contract
     topic = topic or told.topic("matches")
     admin = reach(told)
     partitions, _ = partitions_and_config(admin, topic, "make the fleet's topics: arcfleet topics apply")
-    ends = Ends(ends_of(admin, topic, partitions)) if until_end else None
+    ends = Ends(read_ends(admin, topic, partitions)) if until_end else None
     following = Tail(ends, told.start_deadline_s, time.monotonic)
     asked = _Asked(pattern, count)
     printer = (_Net if net else _Lines)(Format.json if json_output else output)

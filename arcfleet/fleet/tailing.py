@@ -17,12 +17,10 @@ from arcfleet.net_matches import NetMatches
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
     from confluent_kafka import KafkaError as KafkaClientError
-    from confluent_kafka.admin import AdminClient
 
 _BATCH_RECORDS: Final = 1_000
 _POLL_S: Final = 0.1
 _ANSWER_S: Final = 1.0
-_ENDS_TIMEOUT_S: Final = 10.0
 
 # As the library has them.
 _Headers: TypeAlias = "Mapping[str, str | bytes | None] | Iterable[tuple[str, str | bytes | None]]"
@@ -96,20 +94,6 @@ def _not_told(what: str) -> RecordError:
 def tail_settings(fleet: Fleet) -> Settings:
     """What was deleted before it was read is not there any more: reading goes on behind it."""
     return reader_settings(fleet) | {"auto.offset.reset": "earliest"}
-
-
-def ends_of(admin: AdminClient, topic: str, partitions: int) -> dict[int, int]:
-    """Where each partition ends, whether what is there is committed or not. Raises KafkaError."""
-    from confluent_kafka import KafkaException, TopicPartition  # noqa: PLC0415 - an extra: the admin client has it
-    from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # noqa: PLC0415
-
-    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    asked = {TopicPartition(topic, number): latest for number in range(partitions)}
-    told = admin.list_offsets(asked, request_timeout=_ENDS_TIMEOUT_S)
-    try:
-        return {one.partition: future.result(_ENDS_TIMEOUT_S).offset for one, future in told.items()}
-    except KafkaException as error:
-        raise KafkaError(f"{topic}: where it ends is not told: {error.args[0].str()}") from None
 
 
 def assign(consumer: Consumer, topic: str, partitions: int, *, latest: bool) -> None:

@@ -68,6 +68,22 @@ def partitions_and_config(admin: AdminClient, topic: str, how_to_make: str) -> t
     raise FleetError(f"the topic {topic} is not there", fix=how_to_make)
 
 
+def read_ends(admin: AdminClient, topic: str, partitions: int) -> dict[int, int]:
+    """Where each partition ends, committed or not. Raises FleetError without the right, else KafkaError."""
+    from confluent_kafka import TopicPartition  # noqa: PLC0415 - as above
+    from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # noqa: PLC0415
+
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    asked = {TopicPartition(topic, number): latest for number in range(partitions)}
+    ends = {}
+    for one, future in admin.list_offsets(asked, request_timeout=_CALL_DEADLINE_S).items():
+        found, error = _answer(future)
+        if error:
+            raise _failure(error, f"the end of {topic}/{one.partition} was not read", grant("Describe", topic))
+        ends[one.partition] = found.offset
+    return ends
+
+
 def check_topics(admin: AdminClient, fleet: Fleet) -> Plan:
     """The plan of a fleet that may run: for a worker at its start, which must not change anything.
 

@@ -14,8 +14,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from support.commands import COMMAND, arcfleet, environment, together, write_tape
 
 from arcfleet.fleet.document import load_fleet
-from arcfleet.fleet.tailing import Ends, Tail, assign, ends_of, tail_settings
-from arcfleet.fleet.topic_admin import connect
+from arcfleet.fleet.tailing import Ends, Tail, assign, tail_settings
+from arcfleet.fleet.topic_admin import connect, read_ends
 
 DEADLINE_S = 30.0
 KEYS = ["YHOO", "GOOG", "MSFT", "ÄPFEL", "", "k"]
@@ -127,6 +127,16 @@ def test_a_pipe_is_published_up_to_its_bad_line(kafka):
     assert [message.value() for message in everything(kafka.bootstrap, topic, 1)[0]] == lines.split(b"\n")[0:3:2]
 
 
+def test_a_named_pipe_is_read_once(kafka, tmp_path):
+    topic, pipe = kafka.create_topic(), tmp_path / "pipe"
+    os.mkfifo(pipe)
+    publishing = [COMMAND, "events", "publish", pipe, "--topic", topic, "--bootstrap", kafka.bootstrap]
+    with subprocess.Popen(publishing, stdout=subprocess.PIPE, env=environment()) as process:
+        pipe.write_text('{"key":"k","ts":1}\n{"op":"punctuation","ts":2}\n')
+        summary = json.loads(process.stdout.read())
+    assert (summary["records"], summary["punctuations"]) == (1, 1)
+
+
 def test_what_cannot_be_published_is_explained(kafka, tape, tmp_path):
     topic = kafka.create_topic()
     small = kafka.create_topic(config={"max.message.bytes": "300"})
@@ -144,7 +154,7 @@ def test_what_cannot_be_published_is_explained(kafka, tape, tmp_path):
     )
     assert missing.code == 1
     assert "the topic not-there is not there" in missing.err
-    assert "fix: arcfleet topics apply --sources N makes it, with N partitions" in missing.err
+    assert "fix: arcfleet topics apply --sources N makes it" in missing.err
     assert nobody.code == 3
     assert "no broker answered at 127.0.0.1:1 within 0.2 s" in nobody.err
     assert several.code == 2
@@ -338,7 +348,7 @@ def test_what_cannot_be_tailed_is_explained(kafka, tmp_path):
 def reader(kafka, topic, *, until_end, deadline_s=DEADLINE_S):
     """The values that are there so far, one batch after the other."""
     told = load_fleet(None, {"bootstrap": kafka.bootstrap})
-    ends = Ends(ends_of(connect(told, DEADLINE_S), topic, 1)) if until_end else None
+    ends = Ends(read_ends(connect(told, DEADLINE_S), topic, 1)) if until_end else None
     tail = Tail(ends, deadline_s, time.monotonic)
     consumer = Consumer(tail_settings(told) | {"error_cb": tail.heard})
     stop = threading.Event()
