@@ -17,7 +17,7 @@ from afa.expression.functions import FUNCTIONS
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # These need a broker: tests/local and tests/fleet start one.
-RUN = [page for page in PAGES if page.name not in ("local-kafka.md", "fleet.md")]
+RUN = [page for page in PAGES if page.name not in ("local-kafka.md", "fleet.md", "two-ends.md")]
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 
 
