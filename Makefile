@@ -25,7 +25,7 @@ export UV_CACHE_DIR := $(ARCFLEET_CACHE)/uv
 PINS := requirements/build.txt requirements/dev.txt
 # Folders are listed too: their time changes when a file is removed.
 SOURCES := pyproject.toml Cargo.toml Cargo.lock README.md LICENSE \
-	$(shell find afa arcfleet schemas -name __pycache__ -prune -o -name '_native*.so' -prune -o -print)
+	$(shell find afa arcfleet worker schemas -name __pycache__ -prune -o -name '_native*.so' -prune -o -print)
 PIP_INSTALL := .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes
 COMPILE := .venv/bin/uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --custom-compile-command 'make lock'

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from keyword import iskeyword
 from pathlib import Path as FilePath
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from unicodedata import normalize
 
 from afa.arcs import build_arc
@@ -21,7 +21,7 @@ from afa.query import EventFields, Query, build_query, parse_query
 from afa.query.compiler import compile_query
 from afa.query.tree import EventSet
 from afa.reading import Fault, Fields, Path, check_int64, check_name, type_name
-from afa.source_text import MAX_DOCUMENT_BYTES, SourceText
+from afa.source_text import SourceText, read_text
 
 MAX_PROGRAM_ARCS: Final = 100_000
 _FIELD_TYPES: Final = {
@@ -39,56 +39,54 @@ _ABSENCES: Final[tuple[Absence, ...]] = ("window_end", "speculative")
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _COUNT_WINDOW: Final = re.compile(r"([0-9]{1,18}) events?")
 
+_Documented: TypeAlias = tuple[dict[str, Any], Pattern, Place]
+
 
 def load_patterns(*files: str | FilePath) -> list[Pattern]:
     """Every pattern of the files, in order. Raises PatternError, naming file, line and column."""
-    patterns: dict[str, Pattern] = {}
+    return [pattern for _, pattern in load_documents(*files)]
+
+
+def load_documents(*files: str | FilePath) -> list[tuple[dict[str, Any], Pattern]]:
+    """The same, each with the plain value of its document, which is what is published of it."""
+    loaded: dict[str, tuple[dict[str, Any], Pattern]] = {}
     for file in files:
-        for pattern, place in _read_file(FilePath(file)):
-            if pattern.name in patterns:
+        for document, pattern, place in _read_file(FilePath(file)):
+            if pattern.name in loaded:
                 raise PatternError(f"the pattern `{pattern.name}` is there twice", fix="rename one", place=place)
-            patterns[pattern.name] = pattern
-    return list(patterns.values())
+            loaded[pattern.name] = document, pattern
+    return list(loaded.values())
 
 
-def _read_file(file: FilePath) -> list[tuple[Pattern, Place]]:
-    start = Place(str(file), 1, 1)
-    try:
-        with file.open("rb") as opened:
-            data = opened.read(MAX_DOCUMENT_BYTES + 1)
-    except OSError as error:
-        raise PatternError(f"cannot be read: {error.strerror}", fix="check the path", place=start) from None
-    if len(data) > MAX_DOCUMENT_BYTES:
-        what = f"a pattern file of more than {MAX_DOCUMENT_BYTES:,} bytes (max_document_bytes)"
-        raise PatternError(what, fix="split it into several files", place=start)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = data[: error.start].decode("utf-8-sig")
-        place = SourceText(str(file), before).place(len(before))
-        raise PatternError("not UTF-8", fix="save the file as UTF-8", place=place) from None
+def _read_file(file: FilePath) -> list[_Documented]:
+    text = read_text(file, "a pattern file")
     if file.suffix == ".sase":
         return [_read_query_text(file, text)]
-    return parse_patterns(text, str(file))
+    return _parse_documents(text, str(file))
 
 
-def _read_query_text(file: FilePath, text: str) -> tuple[Pattern, Place]:
+def _read_query_text(file: FilePath, text: str) -> _Documented:
     """A file that holds the text of a query alone, and gives it its name."""
     place = Place(str(file), 1, 1)
     try:
         name = _check_pattern_name(file.stem, ())
     except Fault as fault:
         raise PatternError(f"named after its file: {fault.what}", fix="rename the file", place=place) from None
-    return compile_query(parse_query(text, file=str(file)), name), place
+    return {"pattern": name, "query": text}, compile_query(parse_query(text, file=str(file)), name), place
 
 
 def parse_patterns(text: str, file: str = "<text>") -> list[tuple[Pattern, Place]]:
     """The patterns of one text, each with its place. Raises PatternError."""
+    return [(pattern, place) for _, pattern, place in _parse_documents(text, file)]
+
+
+def _parse_documents(text: str, file: str) -> list[_Documented]:
     source = SourceText(file, text)
     patterns = []
     for document in source.documents():
         try:
-            patterns.append((build_pattern(document.plain()), source.place(document.start)))
+            plain = document.plain()
+            patterns.append((plain, build_pattern(plain), source.place(document.start)))
         except Fault as fault:
             raise PatternError(fault.what, fix=fault.fix, place=document.place_of(fault)) from None
     if not patterns:

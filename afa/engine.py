@@ -80,13 +80,21 @@ class Engine:
         headers: Sequence[Sequence[tuple[str, bytes]] | None] | None = None,
         partitions: Sequence[tuple[str, int]] | None = None,
         offsets: Sequence[int] | None = None,
+        stamp: int | None = None,
+        replay: bool = False,
     ) -> Changes:
         """Takes a record batch (anything with `__arrow_c_array__`) or raw values; one bad record stops nothing.
 
         Beside raw values may stand what Kafka keeps beside them, as sequences of the same length. A record batch comes
-        from one partition: `partitions` then has one entry.
+        from one partition: `partitions` then has one entry. With a `stamp`, a number never smaller than the one before,
+        keys that the batch changes become dirty: see `take_dirty`. Without one it has that of the batch before.
+        With `replay` raw records, with partitions and offsets, are skipped that their keys hold: see `restore_keys`.
         """
+        if stamp is not None:
+            self._snapshots().set_stamp(stamp)
         if hasattr(batch, "__arrow_c_array__"):
+            if replay:
+                raise ValueError("replay: only raw records can be replayed")
             partition = partitions[0] if partitions else None
             if isinstance(self._engine, ReferenceEngine):
                 changes, rows = feed_reference(self._engine, batch, self._fed, self._net), batch.num_rows
@@ -94,6 +102,8 @@ class Engine:
                 changes, rows = self._engine.feed_arrow(batch, self._fed, partition, self._net == "batch")
             self._fed += rows
             return changes
+        if replay and (partitions is None or offsets is None):
+            raise ValueError("replay: records need partitions and offsets")
         batch = batch if isinstance(batch, list) else list(batch)
         columns: dict[str, Sequence[Any] | None] = {
             "keys": keys,
@@ -102,10 +112,12 @@ class Engine:
             "partitions": partitions,
             "offsets": offsets,
         }
-        beside = {name: column for name, column in columns.items() if column is not None}
+        beside: dict[str, Any] = {name: column for name, column in columns.items() if column is not None}
         for name, column in beside.items():
             if len(column) != len(batch):
                 raise ValueError(f"{name}: {len(column)} entries for {len(batch)} records")
+        if replay:
+            beside["replays"] = True
         first = self._fed
         self._fed += len(batch)
         if isinstance(self._engine, ReferenceEngine):
@@ -166,6 +178,38 @@ class Engine:
         """
         self._snapshots().restore(key, bytes(data))
 
+    def take_dirty(self, partition: int, before: int, most: int) -> list[tuple[str, bytes | None]]:
+        """Snapshots of keys of a partition that are dirty since a stamp smaller than `before`, the longest dirty first.
+
+        They are clean then. None stands for a key that is back at the start: a snapshot of it that was taken before
+        says too much. If no snapshot of it was ever taken, it is left out, unless records since the stamp of
+        `oldest_dirty` are its own.
+        """
+        return self._snapshots().take_dirty(partition, before, most)
+
+    def oldest_dirty(self, partition: int) -> int | None:
+        """The smallest stamp since which a key of a partition is dirty."""
+        return self._snapshots().oldest_dirty(partition)
+
+    def restore_keys(
+        self, partition: int, snapshots: Sequence[tuple[str, bytes | None, Sequence[tuple[str, int]]]]
+    ) -> None:
+        """As `restore`, for many keys of one partition: key, snapshot, and by topic the first offset it does not hold.
+
+        None instead of a snapshot is what `take_dirty` said of a key that is back at the start. Punctuations stay what
+        they are. The keys are clean. The first fault is raised as SnapshotError that names its key: the keys before it
+        are restored, it and those after it are not.
+        """
+        self._snapshots().restore_keys(partition, snapshots)
+
+    def end_replay(self, partition: int) -> None:
+        """Forgets which offsets the keys of a partition hold."""
+        self._snapshots().end_replay(partition)
+
+    def drop_partition(self, partition: int) -> None:
+        """Forgets all that is known of a partition, as if its records had never been fed; it may come back."""
+        self._snapshots().drop_partition(partition)
+
     def state_hash(self, key: str) -> str:
         """Of all that is known of a key: equal for equal sets of records, whatever the order they came in."""
         return _known(self._snapshots().state_hash(key), key)
@@ -174,6 +218,14 @@ class Engine:
         if isinstance(self._engine, ReferenceEngine):
             raise SnapshotError("the reference engine has no snapshots", fix='take engine="native"')
         return self._engine
+
+    def gauges(self) -> dict[str, Any]:
+        """What there is now: keys, degraded keys, partial matches by pattern, stored events, bytes; and by partition.
+
+        `state_bytes` is an estimate. A look walks over 65,536 keys at most, the first over all: where there are more,
+        what is told by partition and pattern, and of degraded keys, is from the last walk that came to its end.
+        """
+        return self._snapshots().gauges()
 
     def stats(self) -> dict[str, Any]:
         """What has been counted since the engine began, and the plan that ran."""

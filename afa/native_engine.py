@@ -47,6 +47,7 @@ class _Beside:
     partitions: Sequence[tuple[str, int]] | None = None
     offsets: Sequence[int] | None = None
     numbers: Sequence[int] | None = None
+    replays: bool = False
 
 
 class NativeEngine:
@@ -225,11 +226,61 @@ class NativeEngine:
             self.native.restore(key, data)
         except ValueError as error:
             raise SnapshotError(str(error)) from None
+        self._restore_graphs([key])
+
+    def restore_keys(
+        self, partition: int, snapshots: Sequence[tuple[str, bytes | None, Sequence[tuple[str, int]]]]
+    ) -> None:
+        try:
+            self.native.restore_keys(partition, snapshots)
+        except ValueError as error:
+            raise SnapshotError(str(error)) from None
+        self._restore_graphs([key for key, _, _ in snapshots])
+
+    def _restore_graphs(self, keys: list[str]) -> None:
         if self._graphs is not None:
-            self._graphs.restore(key, NativeChanges(self.native.told(key), self._registers))
+            self._graphs.restore(keys, NativeChanges(self.native.told(keys), self._registers))
+
+    def set_stamp(self, stamp: int) -> None:
+        self.native.set_stamp(stamp)
+
+    def end_replay(self, partition: int) -> None:
+        self.native.end_replay(partition)
+
+    def drop_partition(self, partition: int) -> None:
+        self.native.drop_partition(partition)
+        if self._graphs is not None:
+            self._graphs.drop(partition)
+
+    def take_dirty(self, partition: int, before: int, most: int) -> list[tuple[str, bytes | None]]:
+        return self.native.take_dirty(partition, before, most)
+
+    def oldest_dirty(self, partition: int) -> int | None:
+        return self.native.oldest_dirty(partition)
 
     def state_hash(self, key: str) -> str | None:
         return self.native.state_hash(key)
+
+    def gauges(self) -> dict[str, Any]:
+        keys, events, state_bytes, found = self.native.gauges()
+        names = [pattern.name for pattern in self.patterns]
+        partitions: dict[int, dict[str, Any]] = {
+            number: {
+                "keys": known,
+                "degraded_keys": degraded,
+                "partial_matches": dict(zip(names, counts, strict=True)),
+            }
+            for number, known, degraded, counts in found
+        }
+        counts = [of_partition["partial_matches"] for of_partition in partitions.values()]
+        return {
+            "keys": keys,
+            "degraded_keys": sum(of_partition["degraded_keys"] for of_partition in partitions.values()),
+            "partial_matches": {name: sum(count[name] for count in counts) for name in names},
+            "events": events,
+            "state_bytes": state_bytes,
+            "partitions": partitions,
+        }
 
     def counters(self) -> dict[str, int]:
         return self.native.counters()

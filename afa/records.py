@@ -262,15 +262,6 @@ class Graph:
     starts: tuple[tuple[int, int | None], ...] = ()  # nodes that a match may begin with, and `until` of those matches
     ends: tuple[tuple[int, tuple[tuple[str, RegisterValue | None], ...]], ...] = ()  # and what their matches return
 
-    @property
-    def count(self) -> int:
-        """The number of matches; it may be far greater than that of nodes."""
-        starts = {node for node, _ in self.starts}
-        ways: list[int] = []
-        for number, (_, _, before) in enumerate(self.nodes):
-            ways.append((number in starts) + sum(ways[node] for node in before))
-        return sum(ways[node] for node, _ in self.ends)
-
     def as_json(self) -> dict[str, Any]:
         return {
             "variables": list(self.variables),

@@ -16,7 +16,6 @@ MAX_TOPIC_CHARACTERS: Final = 249
 
 CODECS: Final = ("json", "msgpack")
 UNITS: Final = ("s", "ms", "us", "ns", "iso8601")
-FLEET_UNITS: Final = ("ms", "us", "ns")
 TOMBSTONES: Final = ("bad", "retract")
 # The parts of a record's head with their default places, and whether the record itself has them.
 PARTS: Final = {
@@ -30,6 +29,7 @@ PARTS: Final = {
 }
 
 FleetUnit: TypeAlias = Literal["ms", "us", "ns"]
+FLEET_UNITS: Final[tuple[FleetUnit, ...]] = ("ms", "us", "ns")
 
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]+")
 _PLACE: Final = re.compile(r"header:.+|[^.:]+([.][^.:]+)*")

@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path as FilePath
 from typing import Any, Final, TypeAlias
 
 import yaml
@@ -59,6 +60,25 @@ for _tag, _pattern, _first in (
      list("-+0123456789.")),
 ):  # fmt: skip
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), _first)
+
+
+def read_text(file: FilePath, kind: str) -> str:
+    """The text of a file, which `kind` names in messages: `a pattern file`. Raises PatternError."""
+    start = Place(str(file), 1, 1)
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(MAX_DOCUMENT_BYTES + 1)
+    except OSError as error:
+        raise PatternError(f"cannot be read: {error.strerror}", fix="check the path", place=start) from None
+    if len(data) > MAX_DOCUMENT_BYTES:
+        what = f"{kind} of more than {MAX_DOCUMENT_BYTES:,} bytes (max_document_bytes)"
+        raise PatternError(what, fix="split it into several files", place=start)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8-sig")
+        place = SourceText(str(file), before).place(len(before))
+        raise PatternError("not UTF-8", fix="save the file as UTF-8", place=place) from None
 
 
 class SourceText:

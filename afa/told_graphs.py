@@ -45,13 +45,18 @@ class ToldGraphs:
                 partitions.append(partition)
         return PartitionedChanges(told, partitions, changes)
 
-    def restore(self, key: str, told: Changes) -> None:
-        """Takes what the engine has told of a key that was restored."""
-        for keys in self.told.values():
-            keys.pop(key, None)
+    def restore(self, restored: Iterable[str], told: Changes) -> None:
+        """Takes what the engine has told of keys that were restored."""
+        for key in restored:
+            for keys in self.told.values():
+                keys.pop(key, None)
         for (_, change), partition in zip(told.told, told.partitions, strict=True):
             if isinstance(change, MatchChange) and change.match.pattern in self.patterns:
                 self._matches(change.match, partition)[change.id] = change.match
+
+    def drop(self, partition: int) -> None:
+        """Forgets a partition."""
+        self.told = {part: keys for part, keys in self.told.items() if part[1] != partition}
 
     def _of_record(self, changes: list[tuple[Change, int]]) -> Iterator[tuple[Change, int]]:
         """What one record led to, in order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from afa.errors import RecordError
@@ -18,15 +19,43 @@ def expand(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     A record replaces the one with the same `match` id that came before. Raises RecordError if it is none, or damaged.
     """
-    try:
+    with _damage_told():
         found = list(_matches(record))
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        fix = "`expand` takes what a query with `encoding: compressed` tells"
-        raise RecordError(f"not a compressed record: {error!r}", fix=fix) from None
     # What else a record says (degraded, origin) holds for each of its matches.
     other = {name: value for name, value in record.items() if name not in _OF_THE_GRAPH}
     told = [match.as_json("insert", match.id) | other for match in found]
     return sorted(told, key=lambda match: (match["start"], match["match"]))
+
+
+def number_of_matches(record: Mapping[str, Any]) -> int:
+    """How many matches a sound compressed record stands for, which may be far more than it has nodes."""
+    graph = record["graph"]
+    starts = {node for node, _ in graph["starts"]}
+    ways: list[int] = []
+    for number, (_, _, before) in enumerate(graph["nodes"]):
+        ways.append((number in starts) + sum(ways[node] for node in before))
+    return sum(ways[node] for node, _ in graph["ends"])
+
+
+def check_compressed(record: Mapping[str, Any]) -> None:
+    """Raises RecordError if it is damaged."""
+    with _damage_told():
+        _check(record["graph"])
+
+
+def last_event(record: Mapping[str, Any]) -> str:
+    """The id of the event that all matches of a sound compressed record end with; empty for a retraction."""
+    graph = record["graph"]
+    return next((str(graph["events"][graph["nodes"][node][1]][1]) for node, _ in graph["ends"]), "")
+
+
+@contextmanager
+def _damage_told() -> Iterator[None]:
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        fix = "`expand` takes what a query with `encoding: compressed` tells"
+        raise RecordError(f"not a compressed record: {error!r}", fix=fix) from None
 
 
 def _matches(record: Mapping[str, Any]) -> Iterator[Match]:

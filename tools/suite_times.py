@@ -21,7 +21,15 @@ BUILD, ENGINE, FLEET, PIPELINE, REST = (
 )
 SHARES_S = {BUILD: 8 * 60, ENGINE: 4 * 60, FLEET: 6 * 60, PIPELINE: 3 * 60, REST: 4 * 60}
 # What needs a broker shares the time of the processes that will.
-FOLDERS = {"afa": ENGINE, "query": ENGINE, "local": FLEET, "worker": FLEET, "coordinator": FLEET, "pipeline": PIPELINE}
+FOLDERS = {
+    "afa": ENGINE,
+    "query": ENGINE,
+    "local": FLEET,
+    "fleet": FLEET,
+    "worker": FLEET,
+    "coordinator": FLEET,
+    "pipeline": PIPELINE,
+}
 STEPS = {"setup": BUILD, "native": ENGINE, "lint": REST}
 FAILS_AT = 2.0
 SLOWEST = 10

@@ -15,10 +15,15 @@ from typer.core import TyperGroup
 from afa.errors import AfaError
 from arcfleet.cli import output
 from arcfleet.cli.bench import bench
+from arcfleet.cli.config import config
+from arcfleet.cli.events import events
 from arcfleet.cli.explain import explain
 from arcfleet.cli.graph import graph
+from arcfleet.cli.matches import matches
 from arcfleet.cli.replay import replay
 from arcfleet.cli.schema import schema
+from arcfleet.cli.topics import topics
+from arcfleet.cli.worker import worker
 
 
 class _Commands(TyperGroup):
@@ -42,8 +47,10 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (replay, explain, graph, schema, bench):
+for command in (replay, explain, graph, schema, bench, worker):
     app.command()(command)
+for group in (config, topics, events, matches):
+    app.add_typer(group)
 
 
 def _show_version(asked: bool) -> None:

@@ -1,78 +1,82 @@
-"""Matches and changes as tables for people."""
+"""Matches and changes, as the matches topic and `replay` have them, as tables for people."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from afa.records import Bindings, Change, EmittedPunctuation, GraphChange, Match, MatchChange, Timeout
+from arcfleet.cli.tables import data_console, print_table, table
+from arcfleet.expansion import last_event, number_of_matches
 
 _MATCH_COLUMNS = ("pattern", "key", "start", "end", "until", "state", "registers", "first", "last")
-_PIPE_WIDTH = 100_000
+_NUMBERS = ("start", "end", "until")
 _OP_STYLES = {"insert": "green", "retract": "red", "timeout": "yellow", "punctuation": "dim"}
 
 
-def print_matches(changes: Iterable[MatchChange | GraphChange]) -> None:
-    table = _table(_MATCH_COLUMNS)
-    for change in changes:
-        table.add_row(*_cells(change.match if isinstance(change, MatchChange) else change))
-    _console().print(table)
+def print_matches(records: Iterable[Mapping[str, Any]]) -> None:
+    print_table(matches_table(records))
 
 
-def print_changes(changes: Iterable[Change]) -> None:
-    table = _table(("op", *_MATCH_COLUMNS))
-    for change in changes:
-        if isinstance(change, MatchChange | GraphChange):
-            told = change.match if isinstance(change, MatchChange) else change
-            table.add_row(Text(change.op, _OP_STYLES[change.op]), *_cells(told))
-        else:
-            table.add_row(*_other_cells(change))
-    _console().print(table)
+def matches_table(records: Iterable[Mapping[str, Any]]) -> Table:
+    made = table(_MATCH_COLUMNS, right=_NUMBERS)
+    for record in records:
+        made.add_row(*map(Text, _cells(record)))
+    return made
 
 
-class _DataConsole(Console):
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError  # for the one place that ends quietly; rich would exit 1
+class ChangeTable:
+    """A table that goes on: each part has columns as wide as those before, as far as the terminal has room."""
+
+    def __init__(self) -> None:
+        self.columns = ("op", *_MATCH_COLUMNS)
+        self.widths = [len(column) for column in self.columns]
+        self.begun = False
+
+    def print(self, records: Iterable[Mapping[str, Any]]) -> None:
+        rows = [self._row(record) for record in records]
+        for row in rows:
+            self.widths = [max(width, cell.cell_len) for width, cell in zip(self.widths, row, strict=True)]
+        made = table(self.columns, right=_NUMBERS)
+        made.show_header = not self.begun
+        if sum(self.widths) + len(self.widths) <= data_console().width:
+            for column, width in zip(made.columns, self.widths, strict=True):
+                column.min_width = width
+        for row in rows:
+            made.add_row(*row)
+        print_table(made)
+        self.begun = True
+
+    def _row(self, record: Mapping[str, Any]) -> Sequence[Text]:
+        op = str(record["op"])
+        style = _OP_STYLES.get(op, "")
+        if op in ("insert", "retract"):
+            return [Text(op, style), *map(Text, _cells(record))]
+        return [Text(value, style) for value in (op, *_other_cells(record))]
 
 
-def _console() -> Console:
-    """Fits a terminal; into a pipe or a file every value goes whole."""
-    console = _DataConsole()
-    return console if console.is_terminal else _DataConsole(width=_PIPE_WIDTH)
-
-
-def _table(columns: Iterable[str]) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in columns:
-        table.add_column(column, justify="right" if column in ("start", "end", "until") else "left", overflow="fold")
-    return table
-
-
-def _other_cells(change: Timeout | EmittedPunctuation) -> list[Text]:
+def _other_cells(record: Mapping[str, Any]) -> list[str]:
     """A timeout has no end, and a punctuation nothing but it."""
-    if isinstance(change, Timeout):
-        start, end, reached = (str(change.start), ""), str(change.until), f"{change.reached}: {_bound(change.bindings)}"
-        values = ["timeout", change.pattern, change.key, *start, end, reached]
-    else:
-        values = ["punctuation", change.pattern, "", "", str(change.ts)]
-    style = _OP_STYLES[values[0]]
-    return [Text(value, style) for value in [*values, *[""] * (len(_MATCH_COLUMNS) + 1 - len(values))]]
+    reached = f"{record['reached']}: {_bound(record)}" if "reached" in record else ""
+    end = record.get("ts", "")
+    values = (record["pattern"], record.get("key", ""), record.get("start", ""), end, record.get("until", ""), reached)
+    return [str(value) for value in (*values, "", "", "")]
 
 
-def _bound(bindings: Bindings) -> str:
-    return ", ".join(f"{name}={'+'.join(id_ for _, id_ in events)}" for name, events in bindings)
+def _bound(record: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={'+'.join(ids)}" for name, ids in record["bindings"].items())
 
 
-def _cells(match: Match | GraphChange) -> list[Text]:
-    if isinstance(match, GraphChange):
-        count = match.graph.count
-        told = f"{count:,} {'match' if count == 1 else 'matches'}"
-        return [Text(str(value)) for value in (match.pattern, match.key, "", match.end, "", told, "", "", match.last)]
-    registers = ", ".join(f"{name}={value}" for name, value in match.registers)
-    until = "" if match.until is None else str(match.until)
-    state = match.state if match.bindings is None else _bound(match.bindings)
-    values = (match.pattern, match.key, match.start, match.end, until, state, registers, match.first, match.last)
-    return [Text(str(value)) for value in values]
+def _cells(record: Mapping[str, Any]) -> list[str]:
+    """A tombstone says no more than which match is gone, so any field may be missing."""
+    last = record.get("events", {}).get("last", "")
+    state = _bound(record) if "bindings" in record else record.get("state", "")
+    if "graph" in record:
+        count = number_of_matches(record)
+        state, last = f"{count:,} {'match' if count == 1 else 'matches'}", last_event(record)
+    registers = ", ".join(f"{name}={value}" for name, value in record.get("registers", {}).items())
+    told = [record.get(name) for name in ("pattern", "key", "start", "end", "until")]
+    values = (*told, state, registers, record.get("events", {}).get("first", ""), last)
+    return ["" if value is None else str(value) for value in values]

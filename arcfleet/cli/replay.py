@@ -6,26 +6,25 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace as changed
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 from rich.progress import Progress
 from rich.text import Text
 
-from afa import PatternError, Place, RecordError, load_patterns
+from afa import RecordError, load_patterns
 from afa.document import read_speculation
 from afa.engine import LIMITS, Engine
 from afa.pattern import Pattern
 from afa.reading import Fault
 from afa.records import Change, GraphChange, MatchChange
 from afa.tape import MAX_RECORD_BYTES, Tape, TapeLine
-from arcfleet.cli.match_table import print_changes, print_matches
+from arcfleet.cli.match_table import ChangeTable, print_matches
 from arcfleet.cli.output import (
     Format,
     JsonOption,
@@ -37,6 +36,8 @@ from arcfleet.cli.output import (
     talk,
     write_json,
 )
+from arcfleet.cli.tapes import open_tape, tape_name
+from arcfleet.net_matches import NetMatches
 
 _BATCH_LINES = 1024
 
@@ -95,12 +96,11 @@ def replay(  # noqa: PLR0917 - the flags of the contract
     made = Engine(loaded, engine.value, limits=limits)
     replayer = _Replayer(made, Format.json if json_output else output, emit, skip_bad)
     with ExitStack() as stack:
-        opened, size = stack.enter_context(_open_tape(tape))
+        opened, size = stack.enter_context(open_tape(tape))
         if late:
             replayer.late_file = stack.enter_context(_open_late_file(late))
         progress = stack.enter_context(progress_bar(f"replaying {tape}", size, data_flows=replayer.data_flows))
-        name = "<stdin>" if tape == "-" else tape
-        failure = replayer.run(Tape(opened, name, max_record_bytes), progress)
+        failure = replayer.run(Tape(opened, tape_name(tape), max_record_bytes), progress)
     replayer.finish()
     if failure:
         sys.stdout.flush()
@@ -163,23 +163,6 @@ def _open_late_file(late: Path) -> TextIO:
         raise OSError(f"--late {late} cannot be written: {error.strerror}") from None
 
 
-@contextmanager
-def _open_tape(tape: str) -> Iterator[tuple[BinaryIO, int | None]]:
-    """The tape's bytes and, for a plain file, how many there are."""
-    if tape == "-":
-        if sys.stdin is None:
-            raise RecordError("standard input is closed", fix="pipe a tape into it, or name a file")
-        yield sys.stdin.buffer, None
-        return
-    try:
-        opened = Path(tape).open("rb")  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise PatternError(f"cannot be read: {error.strerror}", fix="check --tape", place=Place(tape, 1, 1)) from None
-    with opened:
-        path = Path(tape)
-        yield opened, path.stat().st_size if path.is_file() else None
-
-
 class _Replayer:
     """Feeds a tape to an engine and writes what comes out."""
 
@@ -189,7 +172,7 @@ class _Replayer:
         self.emit = emit
         self.skip_bad = skip_bad
         self.late_file: TextIO | None = None
-        self.net: dict[str, MatchChange | GraphChange] = {}
+        self.net = NetMatches[MatchChange | GraphChange]()
         self.log: list[Change] = []  # only for a table, which is printed at the end
         self.data_flows = emit is Emit.changes and output is Format.json  # while the tape is read
         self.counts = {"matches": 0, "retractions": 0, "bad": 0}
@@ -259,22 +242,23 @@ class _Replayer:
             return
         if change.op == "insert":
             self.counts["matches"] += 1
-            self.net[change.id] = change
+            self.net.insert(change.id, change, replaces=isinstance(change, GraphChange))
         else:
             self.counts["retractions"] += 1
-            del self.net[change.id]
+            self.net.retract(change.id)
 
     def finish(self) -> None:
         """What is printed at the end: the net matches, or the table of changes."""
         if self.emit is Emit.changes:
             if self.output is Format.table:
-                print_changes(self.log)
+                ChangeTable().print(change.as_json() for change in self.log)
             return
-        final = sorted(self.net.values(), key=lambda change: change.order)
+        assert not self.net.doubled + self.net.orphans, "an engine tells a match once before it takes it back"
+        final = (change.as_json() for change in sorted(self.net.standing.values(), key=lambda change: change.order))
         if self.output is Format.table:
             print_matches(final)
-        for change in final if self.output is Format.json else ():
-            write_json(change.as_json())
+        for record in final if self.output is Format.json else ():
+            write_json(record)
 
     def stats(self) -> dict[str, Any]:
         counted = self.engine.stats()

@@ -14,6 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from arcfleet.fleet.document import SCALARS
+
 COMMAND = Path(sys.executable).with_name("arcfleet")
 _OWN_SETTINGS = {
     "COLUMNS",
@@ -25,6 +27,7 @@ _OWN_SETTINGS = {
     "LC_ALL",
     "PYTHONUTF8",
     "PYTHONUNBUFFERED",
+    *(f"ARCFLEET_{name.upper()}" for name in SCALARS),
 }
 _TIMEOUT_SECONDS = 60
 

@@ -11,6 +11,7 @@ use crate::key::Key;
 use crate::matcher::expiry;
 use crate::page::Page;
 use crate::program::{UNRELEASED, UNSEEN};
+use crate::replaying::HeldOffsets;
 use crate::rows::{Rows, parts};
 use crate::spine::Spine;
 use crate::stepper::expire;
@@ -41,6 +42,10 @@ pub(crate) struct Domain {
     due: Option<i64>,
     /// Keys that may have something to be cleaned up, the longest untouched first.
     pub(crate) queue: VecDeque<usize>,
+    /// What its keys hold of the records that are replayed.
+    pub(crate) held_offsets: HeldOffsets,
+    /// Stamps and keys that are dirty since then, the longest first.
+    pub(crate) dirty: VecDeque<(u64, u32)>,
     /// The emitted punctuation of patterns with open candidates, by pattern.
     pub(crate) emitted: Vec<Option<i64>>,
     /// Matches that wait until they are final, by pattern.
@@ -55,6 +60,8 @@ impl Domain {
             effective: None,
             due: None,
             queue: VecDeque::new(),
+            held_offsets: HeldOffsets::default(),
+            dirty: VecDeque::new(),
             emitted: vec![None; patterns],
             held: (0..patterns).map(|_| BTreeMap::new()).collect(),
         }
@@ -89,12 +96,13 @@ impl Engine {
     /// The numbers of a topic and partition, new or known.
     pub fn origin(&mut self, topic: &str, partition: u32) -> Origin {
         let patterns = self.programs.len();
-        let first_use = self.domains.len() == 1 && self.domains[0].topics[0].name.is_empty() && self.keys.is_empty();
+        let has_no_keys = self.keys.len() == self.free_keys.len();
+        let first_use = self.domains.len() == 1 && self.domains[0].topics[0].name.is_empty() && has_no_keys;
         if first_use && self.domains[0].topics[0].punctuation.is_none() {
             self.domains[0].partition = partition;
             self.domains[0].topics[0].name = topic.into();
         }
-        let known = self.domains.iter().position(|domain| domain.partition == partition);
+        let known = self.find_domain(partition);
         if known.is_none() {
             self.recall_epochs();
         }
@@ -116,8 +124,12 @@ impl Engine {
         Origin { domain, topic }
     }
 
+    pub(crate) fn find_domain(&self, partition: u32) -> Option<usize> {
+        self.domains.iter().position(|domain| domain.partition == partition)
+    }
+
     /// A partition begins, and may be behind all others: arcs that were over for those are alive for its events.
-    fn recall_epochs(&mut self) {
+    pub(crate) fn recall_epochs(&mut self) {
         for pattern in 0..self.programs.len() {
             if self.programs[pattern].has_forgotten() {
                 let ids: Vec<String> = self.books[pattern].iter().map(|(id, ..)| id.to_owned()).collect();

@@ -51,6 +51,8 @@ pub struct Counters {
     pub dropped_for_bytes: u64,
     /// New arcs that `max_program_arcs` refused.
     pub refused_arcs: u64,
+    /// Replayed records that their keys hold.
+    pub skipped: u64,
 }
 
 /// What a retraction names.
@@ -99,6 +101,8 @@ pub struct Engine {
     pub(crate) free_keys: Vec<usize>,
     /// Keys that were idle when they were cleaned, the longest idle first.
     pub(crate) resting: VecDeque<usize>,
+    pub(crate) dirty: crate::dirty::Dirty,
+    pub(crate) walk: crate::gauges::Walk,
     pub(crate) domains: Vec<Domain>,
     pub(crate) arc_punctuation: Option<i64>,
     /// Lives of arcs that their book does not tell.
@@ -150,6 +154,8 @@ impl Engine {
             folded: Vec::new(),
             free_keys: Vec::new(),
             resting: VecDeque::new(),
+            dirty: crate::dirty::Dirty::default(),
+            walk: crate::gauges::Walk::default(),
             domains: vec![Domain::new(0, programs.len())],
             arc_punctuation: None,
             asked_lives: HashMap::default(),
@@ -245,6 +251,7 @@ impl Engine {
             self.keys.len() - 1
         };
         self.queue_key(number);
+        self.dirty.begin_key(number);
         #[allow(clippy::cast_possible_truncation)] // limited by max_keys
         self.numbers.insert(&name, number as u32);
         Some(number)

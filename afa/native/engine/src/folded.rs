@@ -73,6 +73,11 @@ impl Folded {
         usize::from(self.domain)
     }
 
+    /// The number of its partition is another now.
+    pub(crate) fn move_to(&mut self, domain: usize) {
+        self.domain = u16::try_from(domain).unwrap_or(u16::MAX);
+    }
+
     #[inline]
     pub(crate) fn last_ts(&self) -> i64 {
         self.last_ts

@@ -2,7 +2,7 @@
 
 use crate::change_table::{ChangeKind, ChangeRow};
 use crate::chunk::{CHUNK_ROWS, Chunk, Payload};
-use crate::domain::Origin;
+use crate::domain::{Domain, Origin};
 use crate::engine::{Engine, Retraction, SOURCE};
 use crate::event::IdRef;
 use crate::key_table::{KeyTable, are_equal};
@@ -31,6 +31,8 @@ pub trait RawBatch {
     fn envelope(&self, index: usize) -> Envelope<'_>;
     /// Where a record comes from.
     fn origin(&self, index: usize) -> Origin;
+    /// The offset of a record that is replayed: it is skipped if its key holds it.
+    fn replayed(&self, index: usize) -> Option<i64>;
     /// The number that makes a record's id if it has none.
     fn number(&self, index: usize) -> u64;
 }
@@ -233,6 +235,15 @@ impl Engine {
                     continue;
                 }
             };
+            if let Some(offset) = records.replayed(index) {
+                let head = plain.map_or_else(|| *scanner.head(), PlainHead::full);
+                let origin = records.origin(index);
+                if holds(&self.domains[origin.domain], rows, &head, origin.topic, offset) {
+                    rows.arena.truncate(begin);
+                    self.counters.skipped += 1;
+                    continue;
+                }
+            }
             let known = last_key.number;
             let key = match plain {
                 Some(plain) => last_key.find(&self.numbers, rows, plain.key),
@@ -362,7 +373,10 @@ impl Engine {
             return;
         }
         match self.key_number(key, origin.domain) {
-            Some(number) => self.retract(number, retraction),
+            Some(number) => {
+                self.mark_changed(&[index_of(number)]);
+                self.retract(number, retraction);
+            }
             None => fed.bad.push((index, self.too_many_keys())),
         }
     }
@@ -415,6 +429,13 @@ impl LastKey {
         self.number = Some(number);
         self.number
     }
+}
+
+/// Whether the key of an insert or a retraction holds it.
+fn holds(domain: &Domain, rows: &ScannedRows, head: &Head, topic: usize, offset: i64) -> bool {
+    let is_of_key = matches!(head.operation, Operation::Insert | Operation::Retract);
+    let key = head.key.filter(|_| is_of_key);
+    key.is_some_and(|key| domain.held_offsets.has(rows.text(key), topic, offset))
 }
 
 fn key_text<'a>(rows: &'a Rows, open: usize, head: &Head) -> &'a str {

@@ -9,7 +9,7 @@ use crate::page::{PAGE_ENTRIES, Page};
 use crate::rows::{Stretch, parts};
 
 /// A row in its chunk, beside what came with it: time, id, class.
-const ROW_BYTES: usize = 32;
+pub(crate) const ROW_BYTES: usize = 32;
 /// Sets with more members than this are counted where they are used: they are rarely shared.
 const SHARED_MEMBERS: usize = 16;
 /// Sets and configurations that may be left behind before it is looked for those in use.

@@ -129,9 +129,15 @@ impl Key {
     }
 
     /// From idle it becomes what a new key is, in a partition.
-    #[allow(clippy::cast_possible_truncation)] // as above
     pub(crate) fn begin_again(&mut self, domain: usize) {
-        (self.domain, self.is_resting) = (domain as u32, false);
+        self.move_to(domain);
+        self.is_resting = false;
+    }
+
+    /// The number of its partition is another now.
+    #[allow(clippy::cast_possible_truncation)] // as above
+    pub(crate) fn move_to(&mut self, domain: usize) {
+        self.domain = domain as u32;
     }
 
     /// Nothing of it need be kept: it rests until it is met again, or let go.

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use crate::change_table::{ChangeKind, ChangeTable};
+use crate::change_table::ChangeKind;
 use crate::domain::Domain;
 use crate::engine::{Engine, live};
 use crate::finding::{Finder, QueryMatch};
@@ -104,8 +104,8 @@ impl Engine {
         }
     }
 
-    /// What has been told of a key by patterns that are observed, as far as it may change.
-    pub fn told_of(&mut self, name: &str) -> ChangeTable {
+    /// Tells what has been told of a key by patterns that are observed, as far as it may change.
+    pub fn tell_known(&mut self, name: &str) {
         if let Some(number) = self.numbers.find(name) {
             let key = self.take_key(number as usize);
             for (lane, told) in self.watch(&key, Scope::Key) {
@@ -114,7 +114,6 @@ impl Engine {
             }
             self.put_key(number as usize, key);
         }
-        self.take_changes()
     }
 
     /// Orders what was told of a key from one place on, where observed patterns tell beside others.

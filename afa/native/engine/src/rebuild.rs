@@ -6,11 +6,12 @@ use crate::domain::Origin;
 use crate::engine::{Engine, RESTORED, live};
 use crate::input::span;
 use crate::key::Key;
-use crate::lane::{Lane, List};
+use crate::lane::{Lane, Lanes, List};
 use crate::restore::{RestoreFault, Restored, RestoredCover, RestoredEvent};
 use crate::rows::{Stretch, parts, row_number};
 use crate::scan::{Envelope, Head, Operation, Padded, Span};
 use crate::snapshot_form::open;
+use crate::spine::Spine;
 use crate::walk::Plan;
 
 /// Of the chunks that restored rows are added to.
@@ -33,19 +34,52 @@ impl Engine {
     /// # Errors
     /// If the bytes are no snapshot of this key that fits the patterns; then nothing is changed.
     pub fn restore(&mut self, name: &str, bytes: &[u8]) -> Result<(), RestoreFault> {
+        let restored = self.read_snapshot(name, bytes)?;
+        let told = self.table.rows.len();
+        self.forget_key(name);
+        let domain = self.raise_punctuations(&restored);
+        self.rebuild_in(domain, name, restored);
+        self.table.rows.truncate(told);
+        Ok(())
+    }
+
+    /// The same for a key that belongs to this partition now, whose punctuations stay what they are. Without bytes
+    /// nothing is known of the key. `held`: by topic, the first offset of which it knows nothing.
+    ///
+    /// # Errors
+    /// As `restore`.
+    pub fn restore_in<'a>(
+        &mut self,
+        partition: u32,
+        name: &str,
+        bytes: Option<&[u8]>,
+        held: impl Iterator<Item = (&'a str, i64)>,
+    ) -> Result<(), RestoreFault> {
+        let restored = bytes.map(|bytes| self.read_snapshot(name, bytes)).transpose()?;
+        let told = self.table.rows.len();
+        self.forget_key(name);
+        self.note_held(partition, name, held);
+        let Some(restored) = restored else {
+            return Ok(());
+        };
+        let mut domain = 0;
+        for (topic, _) in &restored.topics {
+            domain = self.origin(topic, partition).domain;
+        }
+        self.expect_stamps();
+        self.rebuild_in(domain, name, restored);
+        self.table.rows.truncate(told);
+        Ok(())
+    }
+
+    /// Reads a snapshot of a key for which there is room.
+    fn read_snapshot(&mut self, name: &str, bytes: &[u8]) -> Result<Restored, RestoreFault> {
         let restored = Restored::read(open(bytes)?, name, &self.programs)?;
         self.check_data(&restored.events)?;
         if self.numbers.find(name).is_none() && self.numbers.len() >= self.limits.max_keys {
             return Err(RestoreFault::TooManyKeys(self.limits.max_keys));
         }
-        let told = self.table.rows.len();
-        self.forget_key(name);
-        let domain = self.raise_punctuations(&restored);
-        if let Some(number) = self.key_number(name, domain) {
-            self.rebuild(number, restored);
-        }
-        self.table.rows.truncate(told);
-        Ok(())
+        Ok(restored)
     }
 
     fn check_data(&mut self, events: &[RestoredEvent]) -> Result<(), RestoreFault> {
@@ -60,21 +94,34 @@ impl Engine {
     }
 
     fn forget_key(&mut self, name: &str) {
-        let Some(number) = self.numbers.remove(name) else {
+        let Some(number) = self.numbers.find(name) else {
             return;
         };
         let number = number as usize;
-        let key = self.take_key(number);
+        let mut key = self.take_key(number);
+        self.empty_key(&mut key);
+        for held in &mut self.domains[key.domain()].held {
+            held.retain(|_, held| *held.key != *name);
+        }
+        self.put_key(number, key);
+        self.lay_down(number);
+    }
+
+    /// Lets go of all that is known of a key.
+    pub(crate) fn empty_key(&mut self, key: &mut Key) {
         for page in key.spine.pages.iter() {
             page.release(&mut self.rows);
         }
-        self.live_partial_matches -= live(&key);
-        let domain = &mut self.domains[key.domain()];
-        domain.queue.retain(|queued| *queued != number);
-        for held in &mut domain.held {
-            held.retain(|_, held| *held.key != *name);
+        self.live_partial_matches -= live(key);
+        key.spine = Spine::default();
+        key.lanes = Lanes::from_elem(Lane::default(), self.lanes.len());
+    }
+
+    fn rebuild_in(&mut self, domain: usize, name: &str, restored: Restored) {
+        if let Some(number) = self.key_number(name, domain) {
+            self.mark_restored(number);
+            self.rebuild(number, restored);
         }
-        self.free_keys.push(number);
     }
 
     /// Lets all punctuations come to those of the snapshot; the answer is the partition.
@@ -141,8 +188,7 @@ impl Engine {
         let is_idle = key.is_idle();
         self.put_key(number, key);
         if is_idle {
-            let name = self.keys[number].as_ref().map(|key| key.name.clone());
-            self.forget_key(&name.unwrap_or_default());
+            self.lay_down(number);
         }
     }
 

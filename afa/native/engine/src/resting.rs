@@ -3,6 +3,7 @@
 
 use crate::engine::Engine;
 use crate::folded::Folded;
+use crate::input::index_of;
 
 /// Keys at the front of the queue that may not be ready before the search for ready ones stops.
 const MISSES: usize = 32;
@@ -24,6 +25,10 @@ impl Engine {
     pub(crate) fn wake_key(&mut self, number: usize, domain: usize) {
         self.unfold_key_of_other(number, domain);
         if let Some(key) = &mut self.keys[number] {
+            if key.domain() != domain {
+                // What is kept of it elsewhere is not what it is here.
+                self.dirty.begin_key(number);
+            }
             key.begin_again(domain);
         }
         self.queue_key(number);
@@ -110,14 +115,22 @@ impl Engine {
     }
 
     /// Nothing of a key need be kept.
-    fn lay_down(&mut self, number: usize) {
+    pub(crate) fn lay_down(&mut self, number: usize) {
         let Some(key) = &mut self.keys[number] else {
             return;
         };
-        #[allow(clippy::cast_possible_truncation)] // numbers of keys fit: limited by max_keys
-        self.numbers.lay_down(number as u32);
+        self.numbers.lay_down(index_of(number));
         key.rest();
-        if !key.is_listed_as_resting {
+        self.mark_idle(index_of(number));
+        self.list_as_resting(number);
+    }
+
+    /// Puts a key that rests into the queue of those to be let go.
+    pub(crate) fn list_as_resting(&mut self, number: usize) {
+        if let Some(key) = &mut self.keys[number]
+            && key.is_resting
+            && !key.is_listed_as_resting
+        {
             key.is_listed_as_resting = true;
             self.resting.push_back(number);
         }
@@ -133,8 +146,9 @@ impl Engine {
                 continue;
             };
             key.is_listed_as_resting = false;
-            // One that is still in the queue is laid down again when its turn comes.
-            if key.is_resting && !key.queued {
+            // One that is still in the queue is laid down again when its turn comes; one that is dirty is listed again
+            // when it is clean.
+            if key.is_resting && !key.queued && !self.dirty.has(number) {
                 self.numbers.remove(&key.name);
                 (self.keys[number], self.folded[number]) = (None, Folded::NOT);
                 self.free_keys.push(number);

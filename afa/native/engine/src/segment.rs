@@ -125,9 +125,11 @@ impl Engine {
             if !self.all_in_time(segment, oldest) {
                 self.leave_out_late(segment, fed);
             }
+            self.mark_changed(&segment.keys);
             segment.waiting.add(segment.chunk, segment.first, &segment.keys);
             return segment.clear();
         }
+        self.mark_changed(&segment.keys);
         self.forget_old_shapes();
         let mut place = 0;
         let mut plain = self.plain_rows(segment);

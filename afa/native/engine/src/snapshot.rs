@@ -28,7 +28,15 @@ impl Engine {
     /// # Errors
     /// If it would have 4 GB or more.
     pub fn snapshot(&mut self, name: &str) -> Result<Option<Vec<u8>>, SnapshotFault> {
-        let Some(body) = self.body_of(name) else {
+        match self.numbers.find(name) {
+            Some(number) => self.seal_key(number as usize),
+            None => Ok(None),
+        }
+    }
+
+    /// The same of a key by its number.
+    pub(crate) fn seal_key(&mut self, number: usize) -> Result<Option<Vec<u8>>, SnapshotFault> {
+        let Some(body) = self.body_of(number) else {
             return Ok(None);
         };
         if u32::try_from(body.len()).is_err() {
@@ -40,11 +48,11 @@ impl Engine {
     /// The hash of all that is known of a key: equal wherever that is equal. None if nothing is known of it.
     #[must_use]
     pub fn state_hash(&mut self, name: &str) -> Option<[u8; 16]> {
-        self.body_of(name).map(|body| digest(&body))
+        let number = self.numbers.find(name)? as usize;
+        self.body_of(number).map(|body| digest(&body))
     }
 
-    fn body_of(&mut self, name: &str) -> Option<Vec<u8>> {
-        let number = self.numbers.find(name)? as usize;
+    fn body_of(&mut self, number: usize) -> Option<Vec<u8>> {
         let key = self.take_key(number);
         let body = self.write_key(&key);
         self.keys[number] = Some(key);

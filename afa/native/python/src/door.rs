@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use afa_engine::arrow_rows::ArrowRows;
+use afa_engine::dirty::Snapshot;
 use afa_engine::domain::Origin;
 use afa_engine::engine::Engine;
 use afa_engine::expression::Node;
+use afa_engine::gauges::PartitionGauges;
 use afa_engine::input::Feeding;
 use afa_engine::limits::Limits;
 use afa_engine::msgpack::Malformed;
 use afa_engine::segment::{Fed, Net};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::arrow_capsule::{KnownSchema, import_batch};
@@ -57,6 +59,12 @@ enum Answer {
 fn malformed(error: Malformed) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
+
+/// A key, its snapshot if there is one, and by topic the first offset that it does not hold.
+type KeptKey = (PyBackedStr, Option<PyBackedBytes>, Vec<(PyBackedStr, i64)>);
+
+/// A partition, its keys, those that are degraded, and partial matches by pattern.
+type OfPartition = (u32, usize, usize, Vec<usize>);
 
 /// Id, number of the body, lifetime.
 type ArcLife = (String, u32, i64, Option<i64>);
@@ -129,6 +137,12 @@ impl NativeEngine {
             memory: Arc::default(),
             failure: None,
         })
+    }
+
+    /// The batches from now on have this stamp; an error if it is smaller than the one before.
+    fn set_stamp(&mut self, stamp: u64) -> PyResult<()> {
+        let fault = || PyValueError::new_err(format!("stamp: {stamp} after a greater one"));
+        self.engine.set_stamp(stamp).then_some(()).ok_or_else(fault)
     }
 
     /// Begins a batch and feeds its raw records. The answer is the index of a record whose texts have to be checked
@@ -284,10 +298,59 @@ impl NativeEngine {
         restored.map_err(|fault| PyValueError::new_err(fault.to_string()))
     }
 
-    /// What has been told of a key by patterns that bind, as far as it may change.
-    fn told(&mut self, py: Python<'_>, key: &str) -> PyResult<NativeChanges> {
+    /// Makes keys of a partition what their snapshots say; without a snapshot nothing is known of a key.
+    #[allow(clippy::needless_pass_by_value)] // a list has no borrowed form
+    fn restore_keys(&mut self, py: Python<'_>, partition: u32, snapshots: Vec<KeptKey>) -> PyResult<()> {
+        let restored = self.work(py, |native| {
+            for (key, bytes, held) in &snapshots {
+                let held = held.iter().map(|(topic, offset)| (&**topic, *offset));
+                let restored = native.engine.restore_in(partition, key, bytes.as_deref(), held);
+                restored.map_err(|fault| format!("key {:?}: {fault}", &**key))?;
+            }
+            Ok(())
+        })?;
+        restored.map_err(|fault: String| PyValueError::new_err(fault))
+    }
+
+    /// Forgets what keys of a partition hold of records that are replayed.
+    fn end_replay(&mut self, py: Python<'_>, partition: u32) -> PyResult<()> {
+        self.work(py, |native| native.engine.end_replay(partition))
+    }
+
+    /// Forgets a partition.
+    fn drop_partition(&mut self, py: Python<'_>, partition: u32) -> PyResult<()> {
+        self.work(py, |native| native.engine.drop_partition(partition))
+    }
+
+    /// Keys of a partition that are dirty since before a stamp, with their snapshots: they are clean then.
+    fn take_dirty<'py>(
+        &mut self,
+        py: Python<'py>,
+        partition: u32,
+        before: u64,
+        most: usize,
+    ) -> PyResult<Vec<(String, Option<Bound<'py, PyBytes>>)>> {
+        let taken = self.work(py, |native| native.engine.take_dirty(partition, before, most))?;
+        let taken = taken.map_err(|fault| PyValueError::new_err(fault.to_string()))?;
+        let told = |(name, snapshot): Snapshot| (name.to_string(), snapshot.map(|bytes| PyBytes::new(py, &bytes)));
+        Ok(taken.into_iter().map(told).collect())
+    }
+
+    /// The stamp since which the key of a partition is dirty that is so longest.
+    fn oldest_dirty(&mut self, py: Python<'_>, partition: u32) -> PyResult<Option<u64>> {
+        self.work(py, |native| native.engine.oldest_dirty(partition))
+    }
+
+    /// What has been told of keys by patterns that bind, as far as it may change.
+    #[allow(clippy::needless_pass_by_value)] // as above
+    fn told(&mut self, py: Python<'_>, keys: Vec<PyBackedStr>) -> PyResult<NativeChanges> {
         let memory = self.memory.clone();
-        let table = self.work(py, |native| native.engine.told_of(key))?;
+        let table = self.work(py, |native| {
+            for key in &keys {
+                native.engine.tell_known(key);
+            }
+            native.engine.take_changes()
+        })?;
         Ok(NativeChanges::new(table, Fed::default(), memory))
     }
 
@@ -297,6 +360,22 @@ impl NativeEngine {
         let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or_default();
         let hex = |byte: u8| [digit(byte >> 4), digit(byte & 15)];
         Ok(digest.map(|digest| digest.into_iter().flat_map(hex).collect()))
+    }
+
+    /// What there is now: keys, stored events, bytes; and by partition keys, degraded keys, partial matches by pattern.
+    fn gauges(&mut self, py: Python<'_>) -> PyResult<(usize, usize, usize, Vec<OfPartition>)> {
+        let gauges = self.work(py, |native| native.engine.gauges())?;
+        let of_partition = |gauges: PartitionGauges| {
+            let PartitionGauges {
+                partition,
+                keys,
+                degraded_keys,
+                partial_matches,
+            } = gauges;
+            (partition, keys, degraded_keys, partial_matches)
+        };
+        let partitions = gauges.partitions.into_iter().map(of_partition).collect();
+        Ok((gauges.keys, gauges.events, gauges.bytes, partitions))
     }
 
     /// What has been counted so far.
@@ -315,6 +394,7 @@ impl NativeEngine {
         counted.set_item("dropped_events", counters.dropped_events)?;
         counted.set_item("dropped_for_bytes", counters.dropped_for_bytes)?;
         counted.set_item("refused_arcs", counters.refused_arcs)?;
+        counted.set_item("skipped", counters.skipped)?;
         let (errors, evaluations) = self.engine.evaluations();
         counted.set_item("errors", errors)?;
         counted.set_item("condition_evaluations", evaluations)?;

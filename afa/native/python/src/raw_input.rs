@@ -22,6 +22,7 @@ pub(crate) struct Beside {
     partitions: Option<Vec<(PyBackedStr, u32)>>,
     offsets: Option<Vec<i64>>,
     numbers: Option<Vec<u64>>,
+    replays: bool,
 }
 
 /// The raw records of the batch that is being fed.
@@ -117,6 +118,10 @@ impl RawBatch for Alone<'_> {
         Origin::default()
     }
 
+    fn replayed(&self, _: usize) -> Option<i64> {
+        None
+    }
+
     fn number(&self, index: usize) -> u64 {
         self.first_number + index as u64
     }
@@ -158,6 +163,11 @@ impl RawBatch for Accompanied<'_> {
     fn origin(&self, index: usize) -> Origin {
         let origins = self.origins.as_ref();
         origins.map_or(Origin::default(), |origins| origins[index])
+    }
+
+    fn replayed(&self, index: usize) -> Option<i64> {
+        let offsets = self.beside.offsets.as_ref().filter(|_| self.beside.replays);
+        offsets.map(|offsets| offsets[index])
     }
 
     fn number(&self, index: usize) -> u64 {

@@ -181,6 +181,10 @@ impl RawBatch for Batch {
         Origin::default()
     }
 
+    fn replayed(&self, _: usize) -> Option<i64> {
+        None
+    }
+
     fn number(&self, index: usize) -> u64 {
         self.first_number + index as u64
     }

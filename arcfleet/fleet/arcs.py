@@ -1,0 +1,260 @@
+"""The arcs topic: what its records say, the table of arcs that they add up to, and the one way to write them.
+
+A pattern's head (the document without its arcs) comes before its arcs; arcs are whole and stamped with a version, and
+of each the greatest version counts. Workers read all of it before their first event; `worker --patterns` and the
+coordinator write it, both through `stamp`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
+
+from afa.document import build_pattern
+from afa.errors import PatternError, RecordError
+from afa.pattern import Pattern
+from afa.reading import Fault, Fields, check_int64
+
+PUNCTUATION_KEY: Final = b"!punctuation"
+MAX_ARC_RECORD_BYTES: Final = 1_048_576
+
+Lifetime: TypeAlias = tuple[int | None, int | None]
+Written: TypeAlias = tuple[bytes, bytes]  # key and value of a record
+
+
+@dataclass(frozen=True)
+class Head:
+    """A generation of a pattern, without its arcs."""
+
+    pattern: str
+    version: int
+    document: Mapping[str, Any]
+
+    def written(self) -> Written:
+        value = {"op": "pattern", "pattern": self.pattern, "version": self.version, "document": self.document}
+        return self.pattern.encode(), _json(value)
+
+
+@dataclass(frozen=True)
+class StampedArc:
+    """A whole arc."""
+
+    pattern: str
+    version: int
+    body: Mapping[str, Any]
+    valid: Lifetime
+
+    def written(self) -> Written:
+        return f"{self.pattern}/{self.body['id']}".encode(), _json(self.as_change() | {"version": self.version})
+
+    def as_change(self) -> dict[str, Any]:
+        """As a tape's line, which is what an engine takes."""
+        return {"op": "arc", "pattern": self.pattern, "arc": self.body, "valid": list(self.valid)}
+
+
+@dataclass(frozen=True)
+class ArcPromise:
+    """An arc punctuation."""
+
+    ts: int
+
+    def written(self) -> Written:
+        return PUNCTUATION_KEY, _json(self.as_change())
+
+    def as_change(self) -> dict[str, Any]:
+        """As a tape's line."""
+        return {"op": "arc-punctuation", "ts": self.ts}
+
+
+ArcRecord: TypeAlias = Head | StampedArc | ArcPromise
+
+
+def read_arc_record(value: bytes | None) -> ArcRecord:
+    """What a record of the topic says; unknown fields are ignored. Raises RecordError."""
+    if value is None or len(value) > MAX_ARC_RECORD_BYTES:
+        what = "a tombstone" if value is None else f"more than {MAX_ARC_RECORD_BYTES:,} bytes (max_arc_record_bytes)"
+        raise RecordError(
+            f"{what} on the arcs topic", fix="end an arc by its lifetime; only the coordinator writes here"
+        )
+    try:
+        return _read(json.loads(value))
+    except (ValueError, RecursionError):
+        raise RecordError("an arc record that is not JSON", fix="only the coordinator writes here") from None
+    except Fault as fault:
+        raise RecordError(fault.what, fix=fault.fix) from None
+
+
+def _read(value: Any) -> ArcRecord:
+    fields = Fields(value, (), "an arc record")
+    fields.need("op", str)
+    op = fields.choice("op", ("pattern", "arc", "arc-punctuation"), "")
+    if op == "arc-punctuation":
+        return ArcPromise(check_int64(fields.need("ts", int), ("ts",), "`ts`"))
+    pattern, version = fields.need("pattern", str), fields.need("version", int)
+    if op == "pattern":
+        return Head(pattern, version, fields.need("document", dict))
+    body, valid = fields.need("arc", dict), fields.need("valid", list)
+    if not isinstance(body.get("id"), str) or len(valid) != 2:
+        raise Fault(("arc",), "an arc needs an `id`, and `valid` both of its ends")
+    return StampedArc(pattern, version, body, (valid[0], valid[1]))
+
+
+@dataclass
+class ArcTable:
+    """What the records of the topic up to an offset add up to."""
+
+    heads: dict[str, Head] = field(default_factory=dict)
+    arcs: dict[tuple[str, str], StampedArc] = field(default_factory=dict)
+    promise: ArcPromise | None = None
+    offset: int = 0  # the next record to read
+
+    @property
+    def version(self) -> int:
+        """The greatest one that was seen."""
+        versions = [head.version for head in self.heads.values()] + [arc.version for arc in self.arcs.values()]
+        return max(versions, default=0)
+
+    def apply(self, record: ArcRecord) -> bool:
+        """Takes a record in; whether it says something new. Raises RecordError if an arc comes before its head."""
+        if isinstance(record, ArcPromise):
+            if self.promise is not None and record.ts <= self.promise.ts:
+                return False
+            self.promise = record
+            return True
+        if isinstance(record, Head):
+            known: Head | StampedArc | None = self.heads.get(record.pattern)
+            if known is not None and known.version >= record.version:
+                return False
+            self.heads[record.pattern] = record
+            return True
+        if record.pattern not in self.heads:
+            raise RecordError(f"an arc of the pattern `{record.pattern}`, whose head did not come before it")
+        key = (record.pattern, record.body["id"])
+        known = self.arcs.get(key)
+        if known is not None and known.version >= record.version:
+            return False
+        self.arcs[key] = record
+        return True
+
+    def copy(self) -> ArcTable:
+        """One that can go on by itself."""
+        return ArcTable(dict(self.heads), dict(self.arcs), self.promise, self.offset)
+
+    def arcs_of(self, pattern: str) -> list[StampedArc]:
+        return [arc for (name, _), arc in self.arcs.items() if name == pattern]
+
+    def document(self, pattern: str) -> dict[str, Any]:
+        """The whole pattern document of a generation."""
+        document = dict(self.heads[pattern].document)
+        if "query" not in document:
+            document["arcs"] = [arc_in_document(arc) for arc in self.arcs_of(pattern)]
+        return document
+
+    def patterns(self) -> list[Pattern]:
+        """All generations, compiled. Raises PatternError."""
+        return [_compile(name, self.document(name)) for name in sorted(self.heads)]
+
+    def records(self) -> Iterator[ArcRecord]:
+        """Records that make this table from nothing."""
+        for name, head in self.heads.items():
+            yield head
+            yield from self.arcs_of(name)
+        if self.promise is not None:
+            yield self.promise
+
+    def packed(self) -> bytes:
+        """The table as bytes, for the state topic."""
+        written = [json.loads(record.written()[1]) for record in self.records()]
+        return _json({"version": 1, "offset": self.offset, "records": written})
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> ArcTable:
+        """Raises RecordError if these are not the bytes of a table that this version knows."""
+        try:
+            value = json.loads(data)
+            if value["version"] != 1:
+                raise RecordError(f"an arc table of version {value['version']}", fix="run the release that wrote it")
+            table = cls(offset=value["offset"])
+            for record in value["records"]:
+                table.apply(_read(record))
+        except (ValueError, KeyError, TypeError, Fault):
+            raise RecordError("a damaged arc table in the state topic") from None
+        return table
+
+
+def arc_in_document(arc: StampedArc) -> dict[str, Any]:
+    """The arc as a pattern document has it, its lifetime inside."""
+    return dict(arc.body) | ({} if arc.valid == (None, None) else {"valid": list(arc.valid)})
+
+
+def _compile(name: str, document: dict[str, Any]) -> Pattern:
+    try:
+        return replace(build_pattern(document), name=name)
+    except Fault as fault:
+        raise PatternError(f"the pattern `{name}` of the arcs topic: {fault.what}", fix=fault.fix) from None
+
+
+def split_document(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[dict[str, Any], Lifetime]]]:
+    """A document without its arcs, and the arcs with their lifetimes beside them."""
+    arcs = []
+    for arc in document.get("arcs", ()):
+        body = {name: value for name, value in arc.items() if name != "valid"}
+        le, re = arc.get("valid") or (None, None)
+        arcs.append((body, (le, re)))
+    # Tests are run by `arcfleet test`, never by a worker.
+    head = {name: value for name, value in document.items() if name not in ("arcs", "tests")}
+    return head, arcs
+
+
+def stamp(documents: Iterable[Mapping[str, Any]], table: ArcTable) -> list[ArcRecord]:
+    """The records that bring these patterns in, with lifetimes as written; none for one that is there already.
+
+    Raises PatternError if a pattern is there with another content, naming the difference.
+    """
+    records: list[ArcRecord] = []
+    version = table.version
+    for document in documents:
+        name = document["pattern"]
+        head, arcs = split_document(document)
+        if name in table.heads:
+            if difference := difference_to(table, name, head, arcs):
+                raise PatternError(
+                    f"the pattern `{name}` runs already, and differs: {difference}",
+                    fix="change it with `arcfleet pattern apply`, or publish it under another name",
+                )
+            continue
+        version += 1
+        records.append(Head(name, version, head))
+        for body, valid in arcs:
+            version += 1
+            records.append(StampedArc(name, version, body, valid))
+    return records
+
+
+def difference_to(
+    table: ArcTable, name: str, head: Mapping[str, Any], arcs: list[tuple[dict[str, Any], Lifetime]]
+) -> str | None:
+    """Where a pattern differs from the one that runs, in words; none if nowhere."""
+    running = table.heads[name].document
+    for option in sorted({*head, *running}):
+        if head.get(option) != running.get(option):
+            return f"`{option}` is {_short(running.get(option))} there, {_short(head.get(option))} here"
+    there = {arc.body["id"]: (dict(arc.body), arc.valid) for arc in table.arcs_of(name)}
+    here = {body["id"]: (body, valid) for body, valid in arcs}
+    for arc in sorted({*there, *here}):
+        if there.get(arc) != here.get(arc):
+            return f"the arc `{arc}` is {_short(there.get(arc))} there, {_short(here.get(arc))} here"
+    return None
+
+
+def _short(value: object) -> str:
+    if value is None:
+        return "absent"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

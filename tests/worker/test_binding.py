@@ -1,0 +1,39 @@
+"""What a commit binds to offsets: there and back, and what strangers may have left there."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from afa.reading import Fault
+from worker.binding import METADATA_CHARACTERS_MAX, Binding, Mark
+
+offsets = st.integers(0, 2**63 - 1)
+times = st.none() | st.integers(-(2**63), 2**63 - 1)
+
+
+@st.composite
+def marks(draw):
+    positions = draw(st.dictionaries(st.text("abc.-", min_size=1, max_size=20), offsets, min_size=1, max_size=3))
+    return Mark(positions, {topic: draw(times) for topic in positions}, draw(offsets))
+
+
+@given(marks(), marks(), offsets, offsets, offsets)
+def test_a_binding_comes_back_from_its_text(restore, committed, arcs, snapshots, checksum):
+    binding = Binding(restore, committed, arcs, snapshots, checksum, "fleet-worker-1")
+    assert Binding.read(binding.text()) == binding
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "[]", "{}", '{"v":2}', '{"v":1}', '{"v":1,"restore":[1],"committed":[[],0]}']
+)
+def test_what_no_worker_wrote_is_refused(text):
+    with pytest.raises(Fault):
+        Binding.read(text)
+
+
+def test_too_many_topics_for_the_broker_are_refused():
+    positions = {f"{'t' * 240}{number}": number for number in range(10)}
+    mark = Mark(positions, dict.fromkeys(positions), 0)
+    with pytest.raises(ValueError, match="too many sources"):
+        Binding(mark, mark, 0, 0, 0, "w").text()
+    assert METADATA_CHARACTERS_MAX < 4096

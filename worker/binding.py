@@ -1,0 +1,91 @@
+"""What a commit binds to a partition's offsets, in their metadata: from where, and from what, it can be restored.
+
+The first topic's offset carries it; those of other topics are in it too, because offsets of a topic that is assigned by
+hand, and not subscribed, expire.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from afa.reading import Fault, Fields
+
+METADATA_CHARACTERS_MAX: Final = 4_095  # a broker's default refuses more
+VERSION: Final = 1
+
+Positions = Mapping[str, int]  # by topic: the next offset to read
+Times = Mapping[str, int | None]  # by topic: a punctuation
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How far a partition had come at some moment: a point that it can be replayed from."""
+
+    positions: Positions
+    punctuations: Times
+    late: int  # the next offset of its partition of the late topic
+
+
+@dataclass(frozen=True)
+class Binding:
+    """What a commit says of one partition."""
+
+    restore: Mark
+    committed: Mark
+    arcs: int  # the next offset of the arcs topic
+    snapshots: int  # how many keys have one
+    checksum: int  # of all snapshots together
+    owner: str  # the transactional id, or instance, that committed
+
+    def text(self) -> str:
+        """As metadata. Raises ValueError if there are too many topics for it."""
+        text = json.dumps(
+            {
+                "v": VERSION,
+                "restore": _packed(self.restore),
+                "committed": _packed(self.committed),
+                "arcs": self.arcs,
+                "snapshots": self.snapshots,
+                "checksum": self.checksum,
+                "owner": self.owner,
+            },
+            separators=(",", ":"),
+        )
+        if len(text) > METADATA_CHARACTERS_MAX:
+            raise ValueError(f"{len(text)} characters of offset metadata: too many sources, or names too long")
+        return text
+
+    @classmethod
+    def read(cls, text: str) -> Binding:
+        """Raises Fault if this is not what a worker of this version writes."""
+        try:
+            fields = Fields(json.loads(text), (), "offset metadata")
+        except ValueError:
+            raise Fault((), "the group's offsets were not committed by a worker of this fleet") from None
+        if fields.need("v", int) != VERSION:
+            raise Fault(("v",), f"offset metadata of version {fields.values['v']}", "run the release that wrote it")
+        return cls(
+            restore=_mark(fields.need("restore", list)),
+            committed=_mark(fields.need("committed", list)),
+            arcs=fields.need("arcs", int),
+            snapshots=fields.need("snapshots", int),
+            checksum=fields.need("checksum", int),
+            owner=fields.need("owner", str),
+        )
+
+
+def _packed(mark: Mark) -> list[object]:
+    return [[[topic, offset, mark.punctuations.get(topic)] for topic, offset in mark.positions.items()], mark.late]
+
+
+def _mark(packed: list[object]) -> Mark:
+    try:
+        topics, late = packed
+        positions = {topic: offset for topic, offset, _ in topics}  # type: ignore[attr-defined]
+        punctuations = {topic: punctuation for topic, _, punctuation in topics}  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise Fault((), "damaged offset metadata") from None
+    return Mark(positions, punctuations, int(late))  # type: ignore[call-overload]

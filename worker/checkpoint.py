@@ -1,0 +1,174 @@
+"""The commit: outputs, snapshots and offsets become visible together, or not at all.
+
+Exactly once, step by step:
+
+1. The longest-dirty keys, the arc table if it changed, and progress are produced.
+2. Flush: every record of the transaction is in its partition. A delivery error resets.
+3. For each partition: our own next offsets, and in their metadata what a restore needs.
+4. `send_offsets_to_transaction`, with fresh group metadata: a worker that lost its partitions is refused here.
+5. `commit_transaction`: the point of no return.
+
+At least once has no transaction: what was produced is visible at once, and the offsets follow after the flush. A crash
+between the two repeats changes (their ids make that harmless), and may leave an insert that nobody retracts.
+
+Only steps 1 to 3 may be retried by doing them again; any error in 2, 4 or 5 takes the one reset path.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from worker.clock import Clock
+from worker.partition import Partition, Phase
+from worker.publishing import Publisher
+from worker.reactions import raise_for, reaction_of_consumer, reaction_of_producer
+from worker.watchdog import Watchdog
+
+ARC_TABLE_KEY: Final = b"\xffarcs"  # no event key: those are UTF-8
+SNAPSHOTS_PER_COMMIT_MAX: Final = 20_000  # of one partition
+QUIET_COMMITS: Final = 2  # without a record, after which all that is dirty is written
+FLUSH_S: Final = 10.0
+CALL_S: Final = 15.0
+
+
+@dataclass(frozen=True)
+class CommitSettings:
+    """What a commit needs to know of the fleet."""
+
+    owner: str  # the transactional id; without transactions the instance
+    exactly_once: bool
+    commit_interval_s: float
+    snapshot_interval_s: float
+
+
+class Checkpoint:
+    """Commits, for all partitions that this worker owns."""
+
+    def __init__(
+        self, settings: CommitSettings, consumer: Any, publisher: Publisher, clock: Clock, watchdog: Watchdog
+    ) -> None:
+        self._settings = settings
+        self._consumer = consumer
+        self._publisher = publisher
+        self._clock = clock
+        self._watchdog = watchdog
+        self.stamp = 1  # of the keys that change until the next commit
+        self._stamped_at: list[tuple[int, float]] = [(1, clock.monotonic())]
+        self._committed: dict[int, Any] = {}  # by partition: the mark of the last commit
+        self._committed_at = clock.monotonic()
+
+    def begin(self) -> None:
+        """What is produced from here on belongs together."""
+        if self._settings.exactly_once:
+            with self._calling("begin_transaction"):
+                self._publisher.producer.begin_transaction()
+
+    def is_due(self) -> bool:
+        return self._clock.monotonic() - self._committed_at >= self._settings.commit_interval_s
+
+    def commit(self, partitions: Iterable[Partition], *, leaving: frozenset[int] = frozenset()) -> bool:
+        """Commits all that is processed; of partitions that leave, all that is dirty is written. Whether there was
+        something to commit. Raises ResetError or WorkerError; then nothing since the last commit counts."""
+        self._committed_at = self._clock.monotonic()
+        live = [partition for partition in partitions if partition.phase is Phase.LIVE]
+        for partition in live:
+            self._write_state(partition, leaves=partition.number in leaving)
+        moved = [partition for partition in live if self._committed.get(partition.number) != partition.mark]
+        if not moved and not self._publisher.sent:
+            return False
+        self._flush()
+        for partition in live:
+            late = self._publisher.late_next.pop(partition.number, partition.mark.late)
+            partition.mark = replace(partition.mark, late=late)
+        self._commit_offsets([offset for partition in live for offset in self._offsets(partition)])
+        self._committed.update({partition.number: partition.mark for partition in live})
+        self._publisher.sent = 0
+        self._next_stamp()
+        self.begin()
+        return True
+
+    def forget(self, partition: int) -> None:
+        """A partition that is not ours any more."""
+        self._committed.pop(partition, None)
+
+    def _write_state(self, partition: Partition, *, leaves: bool) -> None:
+        is_quiet = partition.quiet_commits >= QUIET_COMMITS
+        partition.quiet_commits += 1
+        before = self.stamp + 1 if leaves or is_quiet else self._stamp_before(self._settings.snapshot_interval_s)
+        most = SNAPSHOTS_PER_COMMIT_MAX if not leaves else 1 << 31
+        held = json.dumps(dict(partition.mark.positions), separators=(",", ":")).encode()
+        for key, snapshot in partition.take_snapshots(before, most):
+            self._publisher.snapshot(partition.number, key, snapshot, held)
+        if partition.table_written != partition.table.offset:
+            table = partition.table.packed()
+            partition.snapshots.put(ARC_TABLE_KEY, table)
+            self._publisher.snapshot(partition.number, ARC_TABLE_KEY, table, held)
+            partition.table_written = partition.table.offset
+
+    def _stamp_before(self, age_s: float) -> int:
+        """The first stamp that is younger than this."""
+        bound = self._clock.monotonic() - age_s
+        while len(self._stamped_at) > 1 and self._stamped_at[1][1] <= bound:
+            self._stamped_at.pop(0)
+        stamp, at = self._stamped_at[0]
+        return stamp + 1 if at <= bound else 0
+
+    def _next_stamp(self) -> None:
+        self.stamp += 1
+        self._stamped_at.append((self.stamp, self._clock.monotonic()))
+
+    def _offsets(self, partition: Partition) -> list[Any]:
+        metadata = partition.binding(self._settings.owner).text()
+        return [
+            TopicPartition(topic, partition.number, offset, metadata)
+            for topic, offset in partition.mark.positions.items()
+        ]
+
+    def _flush(self) -> None:
+        with self._watchdog.watching("flush"):
+            left = self._publisher.producer.flush(FLUSH_S)
+        if (error := self._publisher.failure) is not None:
+            self._publisher.failure = None
+            raise_for(reaction_of_producer(error), error, "a record was not delivered")
+        if left:
+            error = KafkaError(KafkaError._MSG_TIMED_OUT)
+            raise_for(reaction_of_producer(error), error, f"{left} records were not delivered in {FLUSH_S:.0f} s")
+
+    def _commit_offsets(self, offsets: Sequence[Any]) -> None:
+        if self._settings.exactly_once:
+            producer = self._publisher.producer
+            with self._calling("send_offsets_to_transaction"):
+                metadata = self._consumer.consumer_group_metadata()
+                producer.send_offsets_to_transaction(list(offsets), metadata, CALL_S)
+            with self._calling("commit_transaction"):
+                producer.commit_transaction(CALL_S)
+            return
+        try:
+            with self._watchdog.watching("commit"):
+                self._consumer.commit(offsets=list(offsets), asynchronous=False)
+        except KafkaException as error:
+            raise_for(reaction_of_consumer(error.args[0]), error.args[0], "the offsets were not committed")
+
+    def _calling(self, what: str) -> Any:
+        return _Call(self._watchdog.watching(what), what)
+
+
+class _Call:
+    """A call of the transactional producer, watched; its errors become reactions."""
+
+    def __init__(self, watch: Any, what: str) -> None:
+        self._watch = watch
+        self._what = what
+
+    def __enter__(self) -> None:
+        self._watch.__enter__()
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self._watch.__exit__(None, None, None)
+        if isinstance(error, KafkaException):
+            raise_for(reaction_of_producer(error.args[0]), error.args[0], self._what)

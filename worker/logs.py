@@ -1,0 +1,31 @@
+"""Structured logs on stderr: readable on a terminal, JSON lines elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+
+import structlog
+
+
+def sayer(instance: str) -> Callable[..., None]:
+    """What a worker says things with: `say("reset", why=...)`."""
+    is_terminal = sys.stderr.isatty()
+    shown = structlog.dev.ConsoleRenderer() if is_terminal else structlog.processors.JSONRenderer()
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            shown,
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        cache_logger_on_first_use=True,
+    )
+    logger = structlog.get_logger(instance=instance)
+
+    def say(event: str, **about: object) -> None:
+        logger.info(event, **about)
+
+    return say

@@ -1,0 +1,312 @@
+"""The loop of one worker: take records, match, publish, commit.
+
+Callbacks of a rebalance note what they saw and never raise: an exception that leaves them would destroy fetched
+records. Whatever goes wrong ends in one of two ways: WorkerError, the process ends; or ResetError, everything since the
+last commit is void, and every partition is restored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from worker.arc_feed import ArcFeed
+from worker.checkpoint import Checkpoint
+from worker.clock import Clock
+from worker.errors import ResetError, WorkerError
+from worker.observing import Observer
+from worker.partition import Partition, Phase
+from worker.publishing import Publisher
+from worker.punctuality import Idle
+from worker.reactions import raise_for, reaction_of_consumer
+from worker.records import Batch, Message, Needed, by_partition
+from worker.restore import MakeEngine, Restorer, punctuate
+from worker.sides import Sides
+
+BATCH_RECORDS_MAX: Final = 5_000
+BATCH_RECORDS_MIN: Final = 50
+BATCH_S: Final = 0.2  # of matching, in one step: longer ones make the next batches smaller
+WAIT_S: Final = 0.05  # for a first record
+REVOKE_S: Final = 5.0  # for the commit before partitions go
+
+
+@dataclass
+class Parts:
+    """What a loop is put together from; a reset replaces producer, publisher and checkpoint."""
+
+    consumer: Any
+    publisher: Publisher
+    checkpoint: Checkpoint
+    restorer: Restorer
+    arcs: ArcFeed
+    sides: Sides
+    observer: Observer
+    idle: Idle
+    clock: Clock
+    topics: Sequence[str]
+    needed: Needed
+    make_engine: MakeEngine
+    wall_units: Callable[[], int]  # the wall clock in the fleet's unit
+    renew: Callable[[bool], None]  # after a reset: a new producer if asked for, its transactions made ready
+
+
+class Loop:
+    """One worker's work, a step at a time."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.partitions: dict[int, Partition] = {}
+        self.coming: list[int] = []  # assigned, not restored yet
+        self.assigned: set[int] = set()
+        self.joined = False  # the group has told us what is ours, if only that nothing is
+        self._failure: Exception | None = None
+        self._batch_records = BATCH_RECORDS_MAX
+        self._ends: dict[tuple[str, int], int] = {}  # where the end of a partition was seen
+
+    # Rebalances ------------------------------------------------------------------------------------------------------
+
+    def subscribe(self) -> None:
+        """Joins the group, by the first topic: the owner of its partition n has partition n of the others."""
+        self.parts.consumer.subscribe(
+            [self.parts.topics[0]], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+        )
+
+    def _on_assign(self, consumer: Any, partitions: list[Any]) -> None:
+        self._noting(lambda: self._take_up(consumer, [partition.partition for partition in partitions]))
+
+    def _take_up(self, consumer: Any, numbers: list[int]) -> None:
+        self.joined = True
+        consumer.incremental_assign([])  # else the client would assign by itself; ours comes after the restore
+        for number in numbers:
+            if number not in self.partitions and number not in self.coming:
+                self.coming.append(number)
+
+    def _on_revoke(self, _: Any, partitions: list[Any]) -> None:
+        self._noting(lambda: self._give_up([partition.partition for partition in partitions]))
+
+    def _give_up(self, numbers: list[int]) -> None:
+        ours = frozenset(numbers) & self.partitions.keys()
+        try:
+            if ours and self._failure is None:
+                for number in ours:
+                    self.parts.publisher.punctuations(all_of=number)
+                self.parts.checkpoint.commit(self.partitions.values(), leaving=ours)
+        finally:
+            self._drop(numbers)
+
+    def _on_lost(self, _: Any, partitions: list[Any]) -> None:
+        numbers = [partition.partition for partition in partitions]
+        self._noting(lambda: self._drop(numbers))
+        if numbers:
+            self._failure = self._failure or ResetError(f"partitions {numbers} were lost to another worker")
+
+    def _noting(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except (ResetError, WorkerError, KafkaException, OSError, RuntimeError) as error:
+            self._failure = self._failure or error
+
+    def _drop(self, numbers: list[int]) -> None:
+        """Partitions that are not ours any more: fetching ends, and what is known of them goes."""
+        gone = [
+            TopicPartition(topic, number)
+            for number in numbers
+            for topic in self.parts.topics
+            if number in self.assigned
+        ]
+        # Also with nothing to give back: in a callback the client would else unassign by itself, what it never had.
+        with suppress(KafkaException):
+            self.parts.consumer.incremental_unassign(gone)
+        for number in numbers:
+            self.assigned.discard(number)
+            self.partitions.pop(number, None)
+            if number in self.coming:
+                self.coming.remove(number)
+            self.parts.publisher.forget(number)
+            self.parts.checkpoint.forget(number)
+            self.parts.observer.forget(self.parts.topics, number)
+
+    # Steps -----------------------------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """One round. Raises ResetError, WorkerError."""
+        messages = self._consume()
+        started = self.parts.clock.monotonic()
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        for number, records in by_partition(self._owned(messages)).items():
+            self._process(self.partitions[number], records)
+        self._bound_batches(self.parts.clock.monotonic() - started)
+        self._restore()
+        self._apply_arcs()
+        if self.parts.checkpoint.is_due():
+            self._advance_idle()
+            self.commit()
+        self.parts.observer.look(self.partitions.values(), len(self.coming), joined=self.joined)
+
+    def _bound_batches(self, took_s: float) -> None:
+        """A pattern that costs much must not keep the worker from its commits."""
+        if took_s > BATCH_S:
+            self._batch_records = max(BATCH_RECORDS_MIN, self._batch_records // 2)
+        elif self._batch_records < BATCH_RECORDS_MAX:
+            self._batch_records = min(BATCH_RECORDS_MAX, self._batch_records * 5 // 4)
+
+    def _consume(self) -> list[Message]:
+        consumer = self.parts.consumer
+        wait = 0.0 if self.coming else WAIT_S
+        first = consumer.poll(wait)
+        messages = [] if first is None else [first, *consumer.consume(self._batch_records - 1, 0)]
+        return [message for message in messages if not self._is_event(message)]
+
+    def _is_event(self, message: Any) -> bool:
+        """Whether it is no record, but news of the consumer; bad news raises."""
+        error = message.error()
+        if error is None:
+            return False
+        if error.code() == KafkaError._PARTITION_EOF:
+            self._at_end(message)
+        else:
+            raise_for(reaction_of_consumer(error), error, "consuming")
+        return True
+
+    def _at_end(self, message: Any) -> None:
+        """Markers of transactions take offsets that nobody is given: an end counts as read."""
+        topic, number, end = message.topic(), message.partition(), message.offset()
+        self._ends[topic, number] = end
+        partition = self.partitions.get(number)
+        if partition is not None and partition.phase is Phase.REPLAYING and end > partition.mark.positions[topic]:
+            partition.advance({topic: end})
+
+    def _owned(self, messages: list[Message]) -> list[Message]:
+        """Those of our partitions that were not processed yet; others come after a partition went, or came back."""
+        owned = []
+        for message in messages:
+            partition = self.partitions.get(message.partition())
+            if partition is not None and message.offset() >= partition.mark.positions[message.topic()]:
+                owned.append(message)
+        return owned
+
+    def _process(self, partition: Partition, messages: list[Message]) -> None:
+        if partition.phase is Phase.REPLAYING:
+            messages = self._replay(partition, messages)
+        if messages and partition.phase is Phase.LIVE:
+            self._match(partition, messages)
+
+    def _match(self, partition: Partition, messages: list[Message]) -> None:
+        parts = self.parts
+        started = parts.clock.monotonic()
+        changes = partition.feed(Batch.of(messages, parts.needed), parts.checkpoint.stamp, parts.wall_units())
+        counts = parts.publisher.changes(partition.number, changes)
+        parts.sides.set_aside(messages, changes)
+        parts.publisher.producer.poll(0)
+        parts.idle.note(messages, parts.clock.monotonic())
+        parts.observer.batch(messages, counts, changes, parts.clock.monotonic() - started)
+
+    # Restoring -------------------------------------------------------------------------------------------------------
+
+    def _restore(self) -> None:
+        partition = self.parts.restorer.step(self.coming, self.parts.arcs.table)
+        if partition is None:
+            return
+        partition.begin(self.parts.checkpoint.stamp)
+        self.coming.remove(partition.number)
+        self.partitions[partition.number] = partition
+        self.assigned.add(partition.number)
+        if partition.phase is Phase.RESTORING:
+            partition.move(Phase.REPLAYING)
+        self.parts.consumer.incremental_assign(
+            [TopicPartition(topic, partition.number, offset) for topic, offset in partition.mark.positions.items()]
+        )
+        if partition.phase is Phase.REPLAYING and partition.is_replayed():
+            self._finish_replay(partition)
+
+    def _replay(self, partition: Partition, messages: list[Message]) -> list[Message]:
+        """Feeds what had been processed before, without publishing; the rest is returned."""
+        assert partition.replay_to is not None
+        known = partition.replay_to.positions
+        left_out = self.parts.restorer.left_out(partition.number)
+        before = [message for message in messages if message.offset() < known[message.topic()]]
+        again = [message for message in before if (message.topic(), message.offset()) not in left_out]
+        if again:
+            batch = Batch.of(again, self.parts.needed)
+            partition.feed(batch, self.parts.checkpoint.stamp, self.parts.wall_units())
+        if before:
+            partition.advance({message.topic(): message.offset() + 1 for message in before})
+        rest = [message for message in messages if message.offset() >= known[message.topic()]]
+        for message in rest:  # whatever is missing below the committed offset does not exist
+            position = partition.mark.positions[message.topic()]
+            partition.advance({message.topic(): max(position, known[message.topic()])})
+        if partition.is_replayed():
+            self._finish_replay(partition)
+            return rest
+        return rest if not rest else self._hold(partition, rest)
+
+    def _hold(self, partition: Partition, rest: list[Message]) -> list[Message]:
+        """Records of one topic that come before another topic is replayed are fetched again then."""
+        for topic in {message.topic() for message in rest}:
+            first = min(message.offset() for message in rest if message.topic() == topic)
+            place = [TopicPartition(topic, partition.number, first)]
+            self.parts.consumer.incremental_unassign(place)
+            self.parts.consumer.incremental_assign(place)
+        return []
+
+    def _finish_replay(self, partition: Partition) -> None:
+        assert partition.replay_to is not None
+        punctuate(partition.engine, partition.number, partition.replay_to)
+        partition.engine.end_replay(partition.number)
+        partition.mark = replace(partition.replay_to, positions=partition.mark.positions)
+        partition.due_before = self.parts.checkpoint.stamp + 1
+        partition.move(Phase.LIVE)
+
+    # Arcs and time ---------------------------------------------------------------------------------------------------
+
+    def _apply_arcs(self) -> None:
+        self.parts.arcs.poll()
+        newest = self.parts.arcs.table.offset
+        behind = [part for part in self.partitions.values() if part.phase is Phase.LIVE and part.table.offset < newest]
+        for partition in behind:
+            records = self.parts.arcs.since(partition.table.offset)
+            if partition.knows_all(records):
+                for told in partition.apply_arcs(records, newest):
+                    self.parts.observer.changes(self.parts.publisher.changes(partition.number, told))
+            else:
+                self.parts.checkpoint.commit(self.partitions.values(), leaving=frozenset({partition.number}))
+                partition.rebuilt(records, newest, self.parts.make_engine)
+
+    def _advance_idle(self) -> None:
+        now = self.parts.clock.monotonic()
+        for partition in self.partitions.values():
+            if partition.phase is Phase.LIVE:
+                for topic, ts in self.parts.idle.due(partition, self._ends, now):
+                    changes = partition.punctuate(topic, ts)
+                    self.parts.publisher.changes(partition.number, changes)
+        self.parts.publisher.punctuations()
+
+    # Commit and reset ------------------------------------------------------------------------------------------------
+
+    def commit(self) -> None:
+        """Commits what is processed. Raises ResetError, WorkerError."""
+        started = self.parts.clock.monotonic()
+        self.parts.observer.progress(self.partitions.values(), self.parts.publisher)
+        if self.parts.checkpoint.commit(self.partitions.values()):
+            self.parts.observer.committed(self.parts.clock.monotonic() - started)
+
+    def reset(self, error: ResetError) -> None:
+        """The one way back: drop what is in memory, and restore what was committed."""
+        numbers = [*self.partitions, *self.coming]
+        self._drop(list(self.partitions))
+        self.coming = sorted(set(numbers))
+        self._ends.clear()
+        self.parts.renew(not error.keeps_producer)
+
+    def close(self) -> None:
+        """Commits, so that the next owner need not replay; the caller closes the consumer."""
+        ours = frozenset(self.partitions)
+        for number in ours:
+            self.parts.publisher.punctuations(all_of=number)
+        self.parts.checkpoint.commit(self.partitions.values(), leaving=ours)

@@ -1,0 +1,150 @@
+"""What a worker tells of itself: metrics, health and progress records, from what the loop notes once per batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from afa.changes import Changes
+from worker.clock import Clock, utc_text
+from worker.metrics import Metrics
+from worker.partition import Partition, Phase
+from worker.publishing import Publisher
+from worker.records import Message
+
+LOOK_EVERY_S: Final = 1.0
+STALLED_S: Final = 60.0  # without a step the process counts as dead
+
+_OPS: Final = {"insert": "arcfleet_matches_total", "retract": "arcfleet_retractions_total"}
+
+
+class Observer:
+    """Called by the loop; the HTTP door reads from another thread what was noted last."""
+
+    def __init__(self, metrics: Metrics, clock: Clock, instance: str, ends: Any, units_per_s: int) -> None:
+        self._metrics = metrics
+        self._clock = clock
+        self._instance = instance
+        self._ends = ends  # asks for the last known end of a partition: (topic, number) -> offset, or -1
+        self._units_per_s = units_per_s
+        self._looked_at = -LOOK_EVERY_S
+        self._progress_at = -LOOK_EVERY_S
+        self._stepped_at = clock.monotonic()
+        self._taken_at: dict[tuple[str, int], float] = {}  # record time of the last record, by partition
+        self._unknown: dict[int, int] = {}
+        self.ready = False
+        self.stopped = ""  # why consuming has stopped, if it has
+
+    def batch(
+        self, messages: Sequence[Message], counts: Mapping[str, Mapping[str, int]], told: Changes, s: float
+    ) -> None:
+        """A batch of one partition was matched."""
+        metrics = self._metrics
+        for topic, count in Counter(message.topic() for message in messages).items():
+            metrics.add("arcfleet_events_total", count, topic=topic)
+        for name, indices in (("arcfleet_late_total", told.late), ("arcfleet_bad_total", told.bad)):
+            for topic, count in Counter(messages[index].topic() for index, _ in indices).items():
+                metrics.add(name, count, topic=topic)
+        self.changes(counts)
+        metrics.observe("arcfleet_batch_seconds", s)
+        last = messages[-1]
+        self._taken_at[last.topic(), last.partition()] = last.timestamp()[1] / 1000
+
+    def changes(self, counts: Mapping[str, Mapping[str, int]]) -> None:
+        """Changes were told."""
+        for pattern, of_pattern in counts.items():
+            for op, count in of_pattern.items():
+                if op in _OPS:
+                    self._metrics.add(_OPS[op], count, pattern=self._metrics.pattern(pattern))
+
+    def committed(self, seconds: float) -> None:
+        self._metrics.observe("arcfleet_commit_seconds", seconds)
+
+    def look(self, partitions: Iterable[Partition], coming: int, *, joined: bool) -> None:
+        """After every step; gauges are set once a second."""
+        now = self._clock.monotonic()
+        self._stepped_at = now
+        partitions = list(partitions)
+        live = [partition for partition in partitions if partition.phase is Phase.LIVE]
+        assigned = len(partitions) + coming
+        self.ready = joined and not self.stopped and len(live) == assigned
+        if now - self._looked_at < LOOK_EVERY_S:
+            return
+        self._looked_at = now
+        metrics = self._metrics
+        metrics.set("arcfleet_restore_ratio", len(live) / assigned if assigned else 1.0)
+        gauges = [partition.engine.gauges() for partition in partitions]
+        metrics.set("arcfleet_keys", sum(gauge["keys"] for gauge in gauges))
+        metrics.set("arcfleet_degraded_keys", sum(gauge["degraded_keys"] for gauge in gauges))
+        metrics.set("arcfleet_state_bytes", sum(gauge["state_bytes"] for gauge in gauges))
+        partial: Counter[str] = Counter()
+        for gauge in gauges:
+            for pattern, count in gauge["partial_matches"].items():
+                partial[metrics.pattern(pattern)] += count
+        for pattern, count in partial.items():
+            metrics.set("arcfleet_partial_matches", count, pattern=pattern)
+        metrics.set("arcfleet_arc_version", max((part.table.version for part in partitions), default=0))
+        for partition in live:
+            self._look_at(partition)
+
+    def _look_at(self, partition: Partition) -> None:
+        wall = self._clock.wall()
+        unknown = partition.engine.stats()["errors"]
+        self._metrics.add("arcfleet_unknown_values_total", unknown - self._unknown.get(partition.number, 0))
+        self._unknown[partition.number] = unknown
+        for topic, position in partition.mark.positions.items():
+            labels = {"topic": topic, "partition": str(partition.number)}
+            lag = max(0, self._ends(topic, partition.number) - position)
+            self._metrics.set("arcfleet_lag_records", lag, **labels)
+            taken = self._taken_at.get((topic, partition.number))
+            self._metrics.set("arcfleet_lag_seconds", max(0.0, wall - taken) if lag and taken else 0.0, **labels)
+            punctuation = partition.mark.punctuations.get(topic)
+            if punctuation is not None:
+                behind = wall - punctuation / self._units_per_s
+                self._metrics.set("arcfleet_punctuation_seconds", behind, **labels)
+
+    def progress(self, partitions: Iterable[Partition], publisher: Publisher) -> None:
+        """Progress records, in the transaction of the commit that is about to be made, at most once a second."""
+        now = self._clock.monotonic()
+        if now - self._progress_at < LOOK_EVERY_S:
+            return
+        self._progress_at = now
+        at = utc_text(self._clock.wall())
+        for partition in partitions:
+            if partition.phase is not Phase.LIVE or partition.told_progress == partition.mark:
+                continue
+            partition.told_progress = partition.mark
+            partial = partition.engine.gauges()["partial_matches"]
+            for topic, position in partition.mark.positions.items():
+                record = {
+                    "topic": topic,
+                    "partition": partition.number,
+                    "offset": position,
+                    "largest_ts": partition.largest_ts(topic),
+                    "punctuation": partition.mark.punctuations.get(topic),
+                    "arc_version": partition.table.version or None,
+                    "lag": max(0, self._ends(topic, partition.number) - position),
+                    "instance": self._instance,
+                    "at": at,
+                    "partial_matches": partial,
+                }
+                publisher.progress(topic, partition.number, record)
+
+    def forget(self, topics: Iterable[str], number: int) -> None:
+        """A partition went elsewhere."""
+        self._unknown.pop(number, None)
+        for topic in topics:
+            for name in ("arcfleet_lag_records", "arcfleet_lag_seconds", "arcfleet_punctuation_seconds"):
+                self._metrics.forget(name, topic, str(number))
+
+    def alive(self) -> tuple[bool, dict[str, object]]:
+        """Making progress, or nothing to do."""
+        silent_s = self._clock.monotonic() - self._stepped_at
+        if self.stopped:
+            return True, {"alive": True, "stopped": self.stopped}
+        return silent_s < STALLED_S, {"alive": silent_s < STALLED_S, "seconds_since_last_step": round(silent_s, 3)}
+
+    def is_ready(self) -> tuple[bool, dict[str, object]]:
+        """Assigned and restored."""
+        return self.ready, {"ready": self.ready} | ({"stopped": self.stopped} if self.stopped else {})

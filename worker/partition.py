@@ -1,0 +1,170 @@
+"""One partition of the fleet's key space: the partitions of this number of all sources, with an engine of its own.
+
+An engine per partition makes the partition the unit that is restored, moved and dropped, each with the arcs as of its
+own commit. Phases and legal moves:
+
+    COMING ──> RESTORING ──> REPLAYING ──> LIVE
+       └────────── (new, or nothing to replay) ──^
+
+A partition that is taken away, or reset, is dropped whole.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+from zlib import crc32
+
+from afa import Engine
+from afa.changes import Changes
+from arcfleet.fleet.arcs import ArcRecord, ArcTable, Head
+from worker.binding import Binding, Mark
+from worker.records import Batch
+
+
+class Phase(Enum):
+    """Where a partition stands."""
+
+    COMING = "assigned, nothing read yet"
+    RESTORING = "reading snapshots"
+    REPLAYING = "replaying what they do not hold"
+    LIVE = "matching"
+
+
+MOVES: Final = {
+    Phase.COMING: {Phase.RESTORING, Phase.LIVE},
+    Phase.RESTORING: {Phase.REPLAYING, Phase.LIVE},
+    Phase.REPLAYING: {Phase.LIVE},
+    Phase.LIVE: set[Phase](),
+}
+
+
+@dataclass
+class Snapshots:
+    """What the state topic holds of a partition: the checksum of each key's snapshot, to verify a restore by."""
+
+    sums: dict[bytes, int] = field(default_factory=dict)
+    total: int = 0
+
+    def put(self, key: bytes, value: bytes | None) -> None:
+        """A record of the state topic."""
+        self.total -= self.sums.pop(key, 0)
+        if value is not None:
+            self.sums[key] = checksum = crc32(value, crc32(key))
+            self.total += checksum
+
+    def __len__(self) -> int:
+        return len(self.sums)
+
+
+@dataclass
+class Partition:
+    """Its engine, and how far it has come."""
+
+    number: int
+    engine: Engine
+    table: ArcTable
+    mark: Mark  # what has been processed
+    phase: Phase = Phase.COMING
+    snapshots: Snapshots = field(default_factory=Snapshots)
+    history: deque[tuple[int, Mark]] = field(default_factory=deque)  # the mark at which each stamp began
+    replay_to: Mark | None = None
+    due_before: int = 0  # keys dirtied by a stamp below it are due at once
+    quiet_commits: int = 0  # since the last record
+    told_progress: Mark | None = None  # the mark of the last progress record
+    table_written: int = -1  # the offset of the arc table that the state topic holds
+
+    def move(self, phase: Phase) -> None:
+        """Raises AssertionError if that is no legal move."""
+        assert phase in MOVES[self.phase], f"partition {self.number}: {self.phase.name} to {phase.name}"
+        self.phase = phase
+
+    def begin(self, stamp: int) -> None:
+        """Keys that change from here on have this stamp, or a later one."""
+        self.history.append((stamp, self.mark))
+        self.engine.feed([], stamp=stamp)
+
+    def feed(self, batch: Batch, stamp: int, now: int) -> Changes:
+        """Takes records of this partition; what they say is published unless they were replayed."""
+        if not self.history or self.history[-1][0] < stamp:
+            self.history.append((stamp, self.mark))
+        changes = self.engine.feed(
+            batch.values,
+            keys=batch.keys,
+            timestamps=batch.timestamps,
+            headers=batch.headers,
+            partitions=batch.partitions,
+            offsets=batch.offsets,
+            stamp=stamp,
+            replay=self.phase is Phase.REPLAYING,
+            now=now,
+        )
+        self.advance(batch.next_offsets())
+        self.quiet_commits = 0
+        return changes
+
+    def advance(self, positions: dict[str, int]) -> None:
+        """Notes how far records were processed."""
+        reached = dict(self.mark.positions) | positions
+        told = self.engine.punctuations()
+        punctuations = {topic: told.get((topic, self.number)) for topic in reached}
+        self.mark = Mark(reached, punctuations, self.mark.late)
+
+    def punctuate(self, topic: str, ts: int) -> Changes:
+        """The clock moves the punctuation of a silent source."""
+        changes = self.engine.punctuate(ts, partition=(topic, self.number))
+        self.advance({})
+        return changes
+
+    def largest_ts(self, topic: str) -> int | None:
+        """The greatest event time that a source brought."""
+        return self.engine.largest().get((topic, self.number))
+
+    def apply_arcs(self, records: Iterable[ArcRecord], offset: int) -> list[Changes]:
+        """Takes up later records of the arcs topic; what each tells."""
+        new = [record for record in records if self.table.apply(record)]
+        self.table.offset = offset
+        return [self.engine.change_arc(record.as_change()) for record in new if not isinstance(record, Head)]
+
+    def knows_all(self, records: Iterable[ArcRecord]) -> bool:
+        """Whether none of these brings in a pattern that the engine does not have yet."""
+        return not any(isinstance(record, Head) and record.pattern not in self.table.heads for record in records)
+
+    def rebuilt(self, records: Iterable[ArcRecord], offset: int, make: Callable[[ArcTable], Engine]) -> None:
+        """An engine with new patterns takes the place of this one. Everything dirty has been written before."""
+        for record in records:
+            self.table.apply(record)
+        self.table.offset = offset
+        before, self.engine = self.engine, make(self.table)
+        held = list(self.mark.positions.items())
+        self.engine.restore_keys(self.number, [(key, before.snapshot(key), held) for key in list(before.keys())])
+        self.engine.end_replay(self.number)
+        for topic, ts in self.mark.punctuations.items():
+            if ts is not None:
+                self.engine.punctuate(ts, partition=(topic, self.number))
+
+    def is_replayed(self) -> bool:
+        """Whether all that was committed has been read again."""
+        assert self.replay_to is not None
+        wanted = self.replay_to.positions
+        return all(self.mark.positions.get(topic, 0) >= offset for topic, offset in wanted.items())
+
+    def take_snapshots(self, before: int, most: int) -> Sequence[tuple[bytes, bytes | None]]:
+        """State records of the keys that were dirtied by a stamp below `before`, longest dirty first; they count as
+        written from here on."""
+        taken = self.engine.take_dirty(self.number, max(before, self.due_before), most)
+        records = [(key.encode(), snapshot) for key, snapshot in taken]
+        for key, snapshot in records:
+            self.snapshots.put(key, snapshot)
+        return records
+
+    def binding(self, owner: str) -> Binding:
+        """What the next commit says of the partition."""
+        oldest = self.engine.oldest_dirty(self.number)
+        while self.history and (oldest is None or self.history[0][0] < oldest):
+            self.history.popleft()
+        restore = self.history[0][1] if self.history else self.mark
+        return Binding(restore, self.mark, self.table.offset, len(self.snapshots), self.snapshots.total, owner)

@@ -1,0 +1,375 @@
+"""The process around the loop: start, signals, resets, the end. `run` is the body of `arcfleet worker`."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from confluent_kafka import KafkaException, TopicPartition
+
+from afa import Engine
+from afa.durations import parse_duration
+from arcfleet.fleet.arc_writer import publish_patterns
+from arcfleet.fleet.arcs import ArcTable
+from arcfleet.fleet.document import Fleet, start_time
+from arcfleet.fleet.errors import FleetError
+from arcfleet.fleet.topic_admin import check_topics, connect
+from worker.arc_feed import ArcFeed
+from worker.checkpoint import Checkpoint, CommitSettings
+from worker.clients import KafkaClients
+from worker.clock import Clock, SystemClock
+from worker.errors import ResetError, WorkerError
+from worker.fitness import check_fitness
+from worker.health import HealthServer
+from worker.loop import Loop, Parts
+from worker.metrics import Metrics
+from worker.observing import Observer
+from worker.publishing import Publisher
+from worker.punctuality import Idle, IdleRule
+from worker.reactions import Reaction, reaction_of_producer
+from worker.records import Needed
+from worker.restore import Restorer, Sources
+from worker.sides import Sides, TooManyBadError
+from worker.watchdog import Watchdog
+
+UNITS_PER_S: Final = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+RESETS_IN_A_ROW_MAX: Final = 30
+INIT_S: Final = 15.0
+FENCED_LOOK_S: Final = 3.0  # more than one heartbeat: by then the consumer knows whether somebody took over
+
+Say = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says beside the fleet document."""
+
+    instance: str
+    is_static: bool
+    port: int = 9464
+    host: str = "127.0.0.1"
+    accept_lost_state: bool = False
+
+
+class Process:
+    """One worker, from its start to its end."""
+
+    def __init__(
+        self, fleet: Fleet, options: Options, say: Say, clock: Clock | None = None, clients: Any = None
+    ) -> None:
+        self.fleet = fleet
+        self.options = options
+        self.say = say
+        self.clock = clock or SystemClock()
+        self.clients = clients or KafkaClients(fleet, options.instance if options.is_static else None)
+        self.exactly_once = fleet.delivery == "exactly_once"
+        self.transactional_id = f"{fleet.name}-{options.instance}"
+        self.metrics = Metrics()
+        self.watchdog = Watchdog(self.clock.monotonic, lambda what: say("hung", why=what))
+        self.stopping = ""
+        self.loop: Loop | None = None
+
+    def stop(self, why: str) -> None:
+        """The loop ends after its step: `SIGTERM` keeps the place in the group, `SIGUSR1` gives it up."""
+        self.stopping = self.stopping or why
+
+    def start(self) -> Loop:
+        """Everything up to the first step. Raises WorkerError, ResetError, KafkaException."""
+        fleet, clock = self.fleet, self.clock
+        consumer = self.clients.group_consumer()
+        producer = self._producer()
+        publisher = self._publisher(producer)
+        checkpoint = Checkpoint(self._commit_settings(), consumer, publisher, clock, self.watchdog)
+        arcs = ArcFeed(self.clients.reader(), fleet.topic("arcs"), lambda what: self.say("bad arc record", why=what))
+        arcs.read_to_end(fleet.start_deadline_s, clock.monotonic)
+        self.make_engine(arcs.table)  # a pattern that cannot run here is refused before anything is consumed
+        topics = [source.topic for source in fleet.sources]
+        query = self.clients.query()
+        ends = _KnownEnds(consumer)
+        observer = Observer(self.metrics, clock, self.options.instance, ends, UNITS_PER_S[fleet.unit])
+        parts = Parts(
+            consumer=consumer,
+            publisher=publisher,
+            checkpoint=checkpoint,
+            restorer=self._restorer(consumer, query, topics),
+            arcs=arcs,
+            sides=Sides(lambda: self._parts.publisher),
+            observer=observer,
+            idle=Idle(self._idle_rules()),
+            clock=clock,
+            topics=topics,
+            needed=Needed.by(fleet.sources),
+            make_engine=self.make_engine,
+            wall_units=lambda: int(clock.wall() * UNITS_PER_S[fleet.unit]),
+            renew=self._renew,
+        )
+        self._parts = parts
+        self.loop = Loop(parts)
+        checkpoint.begin()
+        self.loop.subscribe()
+        return self.loop
+
+    def run(self) -> None:
+        """Steps until it is told to stop. Raises WorkerError."""
+        loop = self.loop
+        assert loop is not None
+        resets = 0
+        while not self.stopping:
+            try:
+                if self._parts.observer.stopped:
+                    self._stay()
+                    continue
+                loop.step()
+                resets = 0
+            except ResetError as error:
+                resets += 1
+                self.say("reset", why=error.why, in_a_row=resets)
+                if resets > RESETS_IN_A_ROW_MAX:
+                    raise WorkerError(f"{resets} resets in a row, the last: {error.why}") from None
+                self._reset(loop, error)
+            except TooManyBadError as error:
+                self.say("stopped consuming", why=str(error))
+                self._parts.observer.stopped = str(error)
+                self._parts.observer.ready = False
+                loop.commit()
+        self.finish(loop)
+
+    def _stay(self) -> None:
+        """Consuming has stopped; the process stays, so that somebody can look."""
+        self._parts.consumer.pause(self._parts.consumer.assignment())
+        self._parts.consumer.poll(0.5)
+
+    def _reset(self, loop: Loop, error: ResetError) -> None:
+        if error.fenced:
+            self._look_whether_replaced()
+        try:
+            loop.reset(error)
+        except KafkaException as failed:
+            if reaction_of_producer(failed.args[0]) is Reaction.END:
+                raise WorkerError(f"a new producer: {failed.args[0].str()}") from None
+            time.sleep(1.0)
+            self._renew(True)
+
+    def _look_whether_replaced(self) -> None:
+        """A zombie that made itself a new producer would fence its healthy replacement: the consumer knows first."""
+        until = self.clock.monotonic() + FENCED_LOOK_S
+        while self.clock.monotonic() < until:
+            message = self._parts.consumer.poll(0.2)
+            error = None if message is None else message.error()
+            if error is not None and (error.fatal() or error.name() in ("_FATAL", "FENCED_INSTANCE_ID")):
+                raise WorkerError(f"another process runs as {self.options.instance}: {error.str()}")
+
+    def finish(self, loop: Loop) -> None:
+        """A last commit, then the clients close."""
+        consumer = self._parts.consumer
+        with contextlib.suppress(ResetError, TooManyBadError):
+            loop.close()
+        if self.stopping == "leave" and self.options.is_static:
+            consumer.unsubscribe()
+            until = self.clock.monotonic() + 5.0
+            while consumer.assignment() and self.clock.monotonic() < until:
+                consumer.poll(0.1)
+        consumer.close()
+
+    # Parts -----------------------------------------------------------------------------------------------------------
+
+    def make_engine(self, table: ArcTable) -> Engine:
+        """An engine for one partition, with the arcs of a table."""
+        patterns = table.patterns()
+        check_fitness(patterns, self.fleet)
+        engine = Engine(
+            patterns,
+            net="batch",
+            sources=list(self.fleet.sources),
+            unit=self.fleet.unit,
+            limits=self.fleet.limits,
+        )
+        if table.promise is not None:
+            engine.change_arc(table.promise.as_change())
+        return engine
+
+    def _producer(self) -> Any:
+        producer = self.clients.producer(self.transactional_id if self.exactly_once else None)
+        if self.exactly_once:
+            with self.watchdog.watching("init_transactions"):
+                producer.init_transactions(INIT_S)
+        return producer
+
+    def _publisher(self, producer: Any) -> Publisher:
+        return Publisher(
+            producer,
+            self.fleet.name,
+            self.clock,
+            punctuation_interval_s=self.fleet.punctuation_interval_s,
+            upsert=self.fleet.envelope == "upsert",
+        )
+
+    def _commit_settings(self) -> CommitSettings:
+        fleet = self.fleet
+        return CommitSettings(
+            self.transactional_id, self.exactly_once, fleet.commit_interval_s, fleet.snapshot_interval_s
+        )
+
+    def _renew(self, new_producer: bool) -> None:
+        producer = self._parts.publisher.producer
+        if self.exactly_once and not new_producer:
+            try:
+                with self.watchdog.watching("abort_transaction"):
+                    producer.abort_transaction(INIT_S)
+            except KafkaException:
+                new_producer = True
+        if new_producer:
+            with contextlib.suppress(KafkaException):
+                producer.purge()
+            producer = self._producer()
+        self._parts.publisher = self._publisher(producer)
+        checkpoint = Checkpoint(
+            self._commit_settings(), self._parts.consumer, self._parts.publisher, self.clock, self.watchdog
+        )
+        self._parts.checkpoint = checkpoint
+        checkpoint.begin()
+
+    def _restorer(self, consumer: Any, query: Any, topics: list[str]) -> Restorer:
+        sources = Sources(
+            consumer=consumer,
+            reader=self.clients.reader(),
+            query=query,
+            topics=topics,
+            prefix=self.fleet.name,
+            make_engine=self.make_engine,
+            clock=self.clock,
+            fence=self._fence,
+            start_of=lambda topic, number: self._start_of(query, topic, number),
+        )
+        return Restorer(sources, verify=self.exactly_once, accept_lost_state=self.options.accept_lost_state)
+
+    def _fence(self, owner: str) -> None:
+        """Ends the open transaction of an owner that is gone."""
+        if not self.exactly_once or owner == self.transactional_id:
+            return
+        self.say("fencing", owner=owner)
+        with contextlib.suppress(KafkaException):
+            self.clients.producer(owner).init_transactions(INIT_S)
+
+    def _start_of(self, query: Any, topic: str, number: int) -> int:
+        """Where a new fleet starts in a partition; the first commit records it."""
+        source = next(source for source in self.fleet.sources if source.topic == topic)
+        place = TopicPartition(topic, number)
+        low, high = query.get_watermark_offsets(place, timeout=INIT_S)
+        if source.start == "earliest":
+            return int(low)
+        moment = start_time(source)
+        if moment is None:
+            return int(high)
+        place.offset = int(moment.timestamp() * 1000)
+        found = query.offsets_for_times([place], INIT_S)[0].offset
+        return int(high if found < 0 else found)
+
+    def _idle_rules(self) -> dict[str, IdleRule]:
+        rules = {}
+        for source in self.fleet.sources:
+            told = source.punctuation
+            if told.idle is not None and told.slack is not None:
+                idle_s = parse_duration(told.idle, "ns") / 1e9
+                slack = parse_duration(told.slack, self.fleet.unit)
+                rules[source.topic] = IdleRule(idle_s, slack, UNITS_PER_S[self.fleet.unit])
+        return rules
+
+
+class _KnownEnds:
+    """The ends of partitions as far as the client knows them without asking a broker."""
+
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = consumer
+
+    def __call__(self, topic: str, number: int) -> int:
+        try:
+            _, high = self._consumer.get_watermark_offsets(TopicPartition(topic, number), cached=True)
+        except KafkaException:
+            return -1
+        return int(high)
+
+
+@contextlib.contextmanager
+def obeying_signals(process: Process) -> Iterator[None]:
+    """SIGTERM and SIGINT end it; SIGUSR1 ends it and gives its partitions up at once."""
+    orders = {signal.SIGTERM: "stop", signal.SIGINT: "stop", signal.SIGUSR1: "leave"}
+    before = {number: signal.signal(number, lambda *_, why=why: process.stop(why)) for number, why in orders.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def check_cluster(fleet: Fleet, say: Say) -> None:
+    """Raises WorkerError if no broker answers, or the topics are not as they have to be, naming each difference."""
+    state = fleet.topic("state")
+    try:
+        plan = check_topics(connect(fleet, fleet.start_deadline_s), fleet)
+    except OSError as error:
+        raise WorkerError(str(error)) from None
+    except FleetError as error:
+        lost = f"; if {state} held state before, restart with --accept-lost-state then" if state in error.what else ""
+        raise WorkerError(error.what, fix=error.fix + lost) from None
+    for difference in plan.steps:
+        say("topics", what=difference.what, fix=difference.fix)
+
+
+def new_instance() -> str:
+    """A name for a process that was given none: it joins as a new member each time."""
+    return f"{socket.gethostname()}-{uuid.uuid4().hex[:12]}"
+
+
+def run(
+    fleet: Fleet,
+    options: Options,
+    documents: Sequence[dict[str, Any]],
+    say: Say,
+    listening: Callable[[str], None],
+) -> None:
+    """Publishes the patterns that are new, and runs a worker until it is told to stop. Raises WorkerError, AfaError."""
+    process = Process(fleet, options, say)
+    check_cluster(fleet, say)
+    if documents:
+        published = publish_patterns(documents, fleet.name, process.clients)
+        say("patterns", published=published)
+    process.watchdog.start()
+    with obeying_signals(process):
+        _start_within_deadline(process, say)
+        observer = process._parts.observer
+        health = HealthServer(options.host, options.port, process.metrics.registry, observer.alive, observer.is_ready)
+        listening(health.url)
+        try:
+            process.run()
+        finally:
+            health.close()
+            process.watchdog.stop()
+
+
+def _start_within_deadline(process: Process, say: Say) -> None:
+    until = process.clock.monotonic() + process.fleet.start_deadline_s
+    while True:
+        try:
+            process.start()
+        except (KafkaException, ResetError) as error:
+            what = error.why if isinstance(error, ResetError) else error.args[0].str()
+            if process.clock.monotonic() > until:
+                bootstrap, deadline_s = process.fleet.bootstrap, process.fleet.start_deadline_s
+                raise WorkerError(
+                    f"no start within {deadline_s:g} s (start_deadline): {what}",
+                    fix=f"is {bootstrap} a broker that answers?",
+                ) from None
+            say("starting again", why=what)
+            time.sleep(1.0)
+        else:
+            return
+
+
+__all__ = ["Options", "Process", "run"]

@@ -1,0 +1,142 @@
+"""What a worker sends: matches and punctuations, records set aside, snapshots, progress; each to the partition number
+of its source, and all through one producer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from afa.changes import Changes, Encoded
+from worker.clock import Clock, utc_text
+from worker.records import Message
+
+Headers = Sequence[tuple[str, bytes]]
+PUNCTUATION_KEY: Final = "!punctuation/"  # on a compacted topic every record has a key
+
+
+class Producer(Protocol):
+    """What is used of a Kafka producer."""
+
+    def produce(self, topic: str, **record: Any) -> None: ...
+    def poll(self, timeout: float) -> int: ...
+    def flush(self, timeout: float) -> int: ...
+    def purge(self) -> None: ...
+    def init_transactions(self, timeout: float) -> None: ...
+    def begin_transaction(self) -> None: ...
+    def send_offsets_to_transaction(self, positions: list[Any], metadata: Any, timeout: float) -> None: ...
+    def commit_transaction(self, timeout: float) -> None: ...
+    def abort_transaction(self, timeout: float) -> None: ...
+
+
+class Publisher:
+    """Sends, and remembers what became of it until the next commit."""
+
+    def __init__(
+        self, producer: Producer, prefix: str, clock: Clock, *, punctuation_interval_s: float, upsert: bool
+    ) -> None:
+        self.producer = producer
+        self._topics = {
+            suffix: f"{prefix}.{suffix}" for suffix in ("matches", "late", "dead-letter", "state", "progress")
+        }
+        self._clock = clock
+        self._punctuation_interval_s = punctuation_interval_s
+        self._upsert = upsert
+        self._waiting: dict[tuple[int, str], Encoded] = {}  # punctuations, by partition and pattern
+        self._punctuated_at: dict[tuple[int, str], float] = {}
+        self.failure: Any = None  # the first error of a delivery
+        self.late_next: dict[int, int] = {}  # by partition: the offset after the last delivered late record
+        self.sent = 0  # since the last commit
+
+    def changes(self, partition: int, changes: Changes) -> dict[str, dict[str, int]]:
+        """Matches, retractions, timeouts and punctuations; how many of each kind there were, by pattern."""
+        counts: dict[str, dict[str, int]] = {}
+        for encoded in changes.encoded():
+            headers = dict(encoded[2])
+            op, pattern = headers["op"].decode(), headers["pattern"].decode()
+            of_pattern = counts.setdefault(pattern, {})
+            of_pattern[op] = of_pattern.get(op, 0) + 1
+            if op == "punctuation":
+                self._waiting[partition, pattern] = encoded
+            else:
+                self._send_change(partition, encoded, headers)
+        self.punctuations()
+        return counts
+
+    def _send_change(self, partition: int, encoded: Encoded, headers: Mapping[str, bytes]) -> None:
+        key, value, told = encoded
+        if self._upsert and "match" in headers:
+            is_gone = headers["op"] == b"retract"
+            self._send("matches", partition, headers["match"], None if is_gone else value, told)
+        else:
+            self._send("matches", partition, key, value, told)
+
+    def punctuations(self, *, all_of: int | None = None) -> None:
+        """Sends those that wait and whose pattern and partition had none for long enough; of one partition, all."""
+        now = self._clock.monotonic()
+        for place in list(self._waiting):
+            partition, pattern = place
+            at = self._punctuated_at.get(place)
+            if partition == all_of or at is None or now - at >= self._punctuation_interval_s:
+                key, value, headers = self._waiting.pop(place)
+                self._punctuated_at[place] = now
+                self._send("matches", partition, f"{PUNCTUATION_KEY}{pattern}" if self._upsert else key, value, headers)
+
+    def late(self, message: Message, reason: str) -> None:
+        """A record that came too late, as it was."""
+        self._aside("late", message, reason, "", on_delivery=self._late_delivered)
+
+    def dead_letter(self, message: Message, reason: str, error: str = "RecordError") -> None:
+        """A record that is no event, as it was."""
+        self._aside("dead-letter", message, reason, error, on_delivery=self._delivered)
+
+    def _aside(self, where: str, message: Message, reason: str, error: str, on_delivery: Any) -> None:
+        about = {
+            "arcfleet.topic": message.topic(),
+            "arcfleet.partition": str(message.partition()),
+            "arcfleet.offset": str(message.offset()),
+            "arcfleet.reason": reason,
+            "arcfleet.error": error,
+            "arcfleet.time": utc_text(self._clock.wall()),
+        }
+        own = [header for header in message.headers() or () if header[0] not in about]
+        headers = [*own, *((name, text.encode()) for name, text in about.items())]
+        self._send(where, message.partition(), message.key(), message.value(), headers, on_delivery=on_delivery)
+
+    def snapshot(self, partition: int, key: bytes, value: bytes | None, held: bytes) -> None:
+        """A key's state; none: it is back at the start. `held` says which offsets it holds."""
+        self._send("state", partition, key, value, [("held", held)])
+
+    def progress(self, topic: str, partition: int, record: Mapping[str, Any]) -> None:
+        """How far a source's partition is."""
+        value = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
+        self._send("progress", 0, f"{topic}/{partition}", value, [("content-type", b"application/json")])
+
+    def _send(
+        self, where: str, partition: int, key: Any, value: bytes | None, headers: Any, *, on_delivery: Any = None
+    ) -> None:
+        record = {"key": key, "value": value, "partition": partition, "headers": list(headers)}
+        record["on_delivery"] = on_delivery or self._delivered
+        self.sent += 1
+        while True:
+            try:
+                self.producer.produce(self._topics[where], **record)
+            except BufferError:  # the queue is full: that is the back-pressure
+                self.producer.poll(0.1)
+            else:
+                return
+
+    def _delivered(self, error: Any, _: Any) -> None:
+        if error is not None and self.failure is None:
+            self.failure = error
+
+    def _late_delivered(self, error: Any, message: Any) -> None:
+        self._delivered(error, message)
+        if error is None:
+            self.late_next[message.partition()] = message.offset() + 1
+
+    def forget(self, partition: int) -> None:
+        """Of a partition that is not ours any more nothing waits."""
+        for place in [place for place in self._waiting if place[0] == partition]:
+            del self._waiting[place]
+        self.late_next.pop(partition, None)

@@ -1,0 +1,257 @@
+"""Bringing a partition back: its snapshots, verified, then a replay of what they do not hold.
+
+1. What was committed for it: offsets, and in their metadata the restore point. Nothing: a new partition.
+2. The state partition, to its end as of now. That end is asked for without regard to open transactions: committed
+   snapshots can lie behind somebody's open one, and a restore that stopped before them would publish wrong matches.
+3. Count and checksum of the snapshots have to be those of the metadata.
+4. An engine with the arcs as they were applied then, the snapshots, the punctuations as of the restore point.
+5. The late topic from the restore point on says which records are to be left out of the replay.
+6. The replay, by the ordinary loop, up to what was committed, with output suppressed; then the committed punctuations.
+
+Later arc records are ordinary corrections. A dead owner's transaction is not waited for: it is fenced.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from afa import Engine
+from afa.errors import AfaError
+from afa.reading import Fault
+from arcfleet.fleet.arcs import ArcTable
+from worker.binding import Binding, Mark
+from worker.checkpoint import ARC_TABLE_KEY
+from worker.clock import Clock
+from worker.errors import WorkerError
+from worker.partition import Partition, Phase, Snapshots
+from worker.reactions import raise_for, reaction_of_consumer
+
+ASK_S: Final = 1.0  # for committed offsets; unstable ones time out
+STUCK_S: Final = 0.5  # an open transaction that holds a partition back for so long belongs to somebody dead
+SLICE_RECORDS: Final = 20_000
+SLICE_S: Final = 0.02
+FILL_KEYS: Final = 20_000  # restored in one slice
+END_S: Final = 5.0
+LOST_STATE: Final = "restart with --accept-lost-state: partial matches of this partition begin anew"
+
+MakeEngine = Callable[[ArcTable], Engine]
+
+
+@dataclass
+class _Reading:
+    """A partition of the state or late topic that is being read to an end."""
+
+    topic: str
+    number: int
+    position: int
+    end: int
+    moved_at: float
+
+
+@dataclass
+class _Restoration:
+    """What has been found out so far of one partition."""
+
+    number: int
+    binding: Binding | None  # none: nothing was ever committed for it
+    readings: list[_Reading]  # the first is being read; none left: the engine is being filled
+    # By key: the snapshot, none if it is back at the start, and the offsets that it holds.
+    values: dict[bytes, tuple[bytes | None, bytes]] = field(default_factory=dict)
+    left_out: set[tuple[str, int]] = field(default_factory=set)
+    partition: Partition | None = None
+    waiting: Iterator[tuple[bytes, tuple[bytes | None, bytes]]] = field(default_factory=lambda: iter(()))
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where a restore gets what it needs."""
+
+    consumer: Any  # of the group, for committed offsets
+    reader: Any  # of committed records
+    query: Any  # of ends and owners, open transactions included
+    topics: Sequence[str]
+    prefix: str
+    make_engine: MakeEngine
+    clock: Clock
+    fence: Callable[[str], None]  # ends the transaction of an owner that is gone
+    start_of: Callable[[str, int], int]  # where a new fleet starts in a partition of a topic
+
+
+class Restorer:
+    """Restores one partition after the other, in slices, so that those that are live go on."""
+
+    def __init__(self, sources: Sources, *, verify: bool, accept_lost_state: bool) -> None:
+        self._from = sources
+        self._state, self._late = f"{sources.prefix}.state", f"{sources.prefix}.late"
+        self._verify = verify and not accept_lost_state
+        self._now: _Restoration | None = None
+        self._left_out: dict[int, set[tuple[str, int]]] = {}
+
+    def step(self, coming: Sequence[int], table: ArcTable) -> Partition | None:
+        """One slice of work for the first partition that is coming; the partition, once it is ready to be assigned."""
+        if self._now is not None and self._now.number not in coming:
+            self._now = None
+        if self._now is None:
+            if coming:
+                self._now = self._begin(coming[0])
+            return None
+        restoration = self._now
+        if restoration.readings:
+            self._read(restoration, restoration.readings[0])
+            return None
+        if restoration.partition is None:
+            restoration.partition = self._made(restoration, table)
+        if restoration.partition is None or self._fill(restoration, restoration.partition):
+            self._now = None
+        return restoration.partition if self._now is None else None
+
+    def left_out(self, number: int) -> set[tuple[str, int]]:
+        """Topic and offset of the records that a replay leaves out."""
+        return self._left_out.get(number, set())
+
+    # What was committed ----------------------------------------------------------------------------------------------
+
+    def _begin(self, number: int) -> _Restoration | None:
+        try:
+            first = self._from.consumer.committed([TopicPartition(self._from.topics[0], number)], ASK_S)[0]
+        except KafkaException as error:
+            raise_for(reaction_of_consumer(error.args[0]), error.args[0], "asking for committed offsets")
+            self._fence_owner(number)  # unstable: an open transaction holds them, and is not waited for
+            return None
+        binding = self._binding(number, first)
+        now = self._from.clock.monotonic()
+        readings = [_Reading(self._state, number, 0, self._end(self._state, number), now)]
+        if binding is not None:
+            readings.append(_Reading(self._late, number, binding.restore.late, self._end(self._late, number), now))
+        self._assign(readings[0])
+        return _Restoration(number, binding, readings)
+
+    def _binding(self, number: int, committed: Any) -> Binding | None:
+        if committed.offset < 0:
+            return None
+        try:
+            return Binding.read(committed.metadata or "")
+        except Fault as fault:
+            raise WorkerError(f"partition {number}: {fault.what}", fix=fault.fix or LOST_STATE) from None
+
+    def _fence_owner(self, number: int) -> None:
+        """Whoever reads without regard to transactions learns who committed last."""
+        try:
+            first = self._from.query.committed([TopicPartition(self._from.topics[0], number)], ASK_S)[0]
+        except KafkaException:
+            return
+        binding = self._binding(number, first)
+        if binding is not None:
+            self._from.fence(binding.owner)
+
+    def _end(self, topic: str, number: int) -> int:
+        _, end = self._from.query.get_watermark_offsets(TopicPartition(topic, number), timeout=END_S)
+        return int(end)
+
+    # Reading ---------------------------------------------------------------------------------------------------------
+
+    def _assign(self, reading: _Reading) -> None:
+        self._from.reader.assign([TopicPartition(reading.topic, reading.number, reading.position)])
+        reading.moved_at = self._from.clock.monotonic()
+
+    def _read(self, restoration: _Restoration, reading: _Reading) -> None:
+        """A slice of a partition; at its end the next one is begun."""
+        if reading.position < reading.end:
+            for message in self._from.reader.consume(SLICE_RECORDS, SLICE_S):
+                self._take(restoration, reading, message)
+            if self._from.clock.monotonic() - reading.moved_at > STUCK_S and restoration.binding is not None:
+                self._from.fence(restoration.binding.owner)
+                reading.moved_at = self._from.clock.monotonic()
+        if reading.position >= reading.end:
+            restoration.readings.pop(0)
+            if restoration.readings:
+                self._assign(restoration.readings[0])
+            else:
+                self._from.reader.unassign()
+
+    def _take(self, restoration: _Restoration, reading: _Reading, message: Any) -> None:
+        error = message.error()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            raise_for(reaction_of_consumer(error), error, f"reading {reading.topic}/{reading.number}")
+            return
+        if message.topic() != reading.topic or message.partition() != reading.number:
+            return  # of what was read before
+        reading.moved_at = self._from.clock.monotonic()
+        if error is not None:
+            reading.position = max(reading.position, message.offset())
+            return
+        headers = dict(message.headers() or ())
+        if reading.topic == self._late:
+            restoration.left_out.add((headers["arcfleet.topic"].decode(), int(headers["arcfleet.offset"])))
+        else:
+            restoration.values[message.key() or b""] = (message.value(), headers.get("held", b"{}"))
+        reading.position = message.offset() + 1
+
+    # Making the partition --------------------------------------------------------------------------------------------
+
+    def _made(self, restoration: _Restoration, table: ArcTable) -> Partition | None:
+        number, binding = restoration.number, restoration.binding
+        if binding is None:
+            return self._new(restoration, table)
+        snapshots = Snapshots()
+        for key, (value, _) in restoration.values.items():
+            snapshots.put(key, value)
+        if self._verify and (len(snapshots), snapshots.total) != (binding.snapshots, binding.checksum):
+            self._check_again(restoration, binding, len(snapshots))
+            return None
+        packed = restoration.values.pop(ARC_TABLE_KEY, None)
+        applied = ArcTable.unpacked(packed[0]) if packed and packed[0] else ArcTable()
+        partition = Partition(number, self._from.make_engine(applied), applied, binding.restore, snapshots=snapshots)
+        partition.table_written = applied.offset
+        partition.replay_to = binding.committed
+        partition.move(Phase.RESTORING)
+        restoration.waiting = iter(restoration.values.items())
+        self._left_out[number] = restoration.left_out
+        punctuate(partition.engine, number, binding.restore)
+        return partition
+
+    def _new(self, restoration: _Restoration, table: ArcTable) -> Partition:
+        number = restoration.number
+        if self._verify and any(value for value, _ in restoration.values.values()):
+            what = f"{self._state}/{number} holds state, but the group has no offsets for partition {number}"
+            raise WorkerError(what, fix=LOST_STATE)
+        positions = {topic: self._from.start_of(topic, number) for topic in self._from.topics}
+        mark = Mark(positions, dict.fromkeys(positions), self._end(self._late, number))
+        partition = Partition(number, self._from.make_engine(table), table.copy(), mark)
+        partition.move(Phase.LIVE)
+        return partition
+
+    def _check_again(self, restoration: _Restoration, binding: Binding, found: int) -> None:
+        """What was committed may have been read before the last owner's commit; then all is read anew."""
+        first = self._from.consumer.committed([TopicPartition(self._from.topics[0], restoration.number)], ASK_S)[0]
+        if self._binding(restoration.number, first) == binding:
+            what = f"{self._state}/{restoration.number} is damaged: {found} snapshots with another checksum than the "
+            fix = "look for who else writes or deletes there; " + LOST_STATE
+            raise WorkerError(f"{what}{binding.snapshots} that were committed", fix=fix)
+
+    def _fill(self, restoration: _Restoration, partition: Partition) -> bool:
+        """Restores a slice of the keys; whether all are."""
+        offsets: dict[bytes, list[tuple[str, int]]] = {}
+        slice_ = []
+        for key, (value, held) in islice(restoration.waiting, FILL_KEYS):
+            if held not in offsets:
+                offsets[held] = list(json.loads(held).items())
+            slice_.append((key.decode(), value, offsets[held]))
+        try:
+            partition.engine.restore_keys(partition.number, slice_)
+        except AfaError as error:
+            raise WorkerError(f"{self._state}/{partition.number}: {error.what}", fix=error.fix or LOST_STATE) from None
+        return len(slice_) < FILL_KEYS
+
+
+def punctuate(engine: Engine, number: int, mark: Mark) -> None:
+    """Lets an engine come as far as a mark says."""
+    for topic, ts in mark.punctuations.items():
+        if ts is not None:
+            engine.punctuate(ts, partition=(topic, number))
