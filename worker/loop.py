@@ -8,6 +8,7 @@ last commit is void, and every partition is restored.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -117,7 +118,8 @@ class Loop:
             for topic in self.parts.topics
             if number in self.assigned
         ]
-        if gone:
+        # Also with nothing to give back: in a callback the client would else unassign by itself, what it never had.
+        with suppress(KafkaException):
             self.parts.consumer.incremental_unassign(gone)
         for number in numbers:
             self.assigned.discard(number)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
+import traceback
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from afa.document import load_documents
-from afa.errors import PatternError, Place
+from afa.errors import AfaError, PatternError, Place
 from arcfleet.cli.fleet_options import (
     BootstrapOption,
     CommitIntervalOption,
@@ -24,7 +25,7 @@ from arcfleet.cli.fleet_options import (
     UnitOption,
     fleet_from,
 )
-from arcfleet.cli.output import refuse, talk, write_json
+from arcfleet.cli.output import EXIT_SYSTEM, refuse, talk, write_json
 from arcfleet.fleet.document import Fleet
 
 _INSTANCE = re.compile(r"[A-Za-z0-9._-]{1,200}")
@@ -118,8 +119,13 @@ def _run(
 
     try:
         run(fleet, options, documents, sayer(name), listening)
+    except (AfaError, OSError, typer.Exit):
+        raise
     except WorkerError as error:
         talk().print(f"[bold red]error:[/] {error.what}")
         if error.fix:
             talk().print(f"  [bold green]fix:[/] {error.fix}")
         raise typer.Exit(error.exit_code) from None
+    except Exception:  # whatever it is, a supervisor has to see that the system failed, and people where
+        traceback.print_exc()
+        raise typer.Exit(EXIT_SYSTEM) from None

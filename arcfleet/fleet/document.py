@@ -225,12 +225,13 @@ def _bootstrap(fields: Fields) -> str:
     bootstrap: str | None = fields.take("bootstrap", str, "write host:port, several separated by commas")
     if bootstrap is None:
         return ""
-    for broker in bootstrap.split(","):
-        found = _BROKER.fullmatch(broker.strip())
+    brokers = [broker.strip() for broker in bootstrap.split(",")]
+    for broker in brokers:
+        found = _BROKER.fullmatch(broker)
         if not found or not 0 < int(found["port"] or 9092) < 65_536:
             fix = "write host:port, several separated by commas"
-            raise Fault(("bootstrap",), f"`{broker.strip()}` is no address of a broker", fix)
-    return bootstrap
+            raise Fault(("bootstrap",), f"`{broker}` is no address of a broker", fix)
+    return ",".join(brokers)
 
 
 def _kafka(fields: Fields) -> dict[str, str]:

@@ -151,10 +151,11 @@ def plan_topics(fleet: Fleet, seen: Mapping[str, Seen], sources: int | None = No
     """What to do so that the topics are as they should be. `seen` has each of `topic_names`; `sources` is the number of
     partitions to make missing sources with."""
     found = list(_source_problems(fleet, seen, sources))
-    counts = {seen[source.topic].partitions for source in fleet.sources} - {None}
-    partitions = counts.pop() if len(counts) == 1 else sources if not counts else None
+    counts = {seen[source.topic].partitions for source in fleet.sources} - {None} or {sources}
+    partitions = counts.pop() if len(counts) == 1 else None
     missing = [source.topic for source in fleet.sources if _is_missing(seen[source.topic])]
-    create = [Create(Topic(name, sources, {})) for name in missing if sources is not None]
+    # A source that would not fit to the others is not made.
+    create = [Create(Topic(name, sources, {})) for name in missing if sources is not None and sources == partitions]
     configure: list[Configure] = []
     wanted = own_topics(fleet, partitions)
     uncounted = set(seen) - {topic.name for topic in wanted} - {source.topic for source in fleet.sources}
@@ -174,20 +175,21 @@ def _is_missing(seen: Seen) -> bool:
 
 
 def _source_problems(fleet: Fleet, seen: Mapping[str, Seen], sources: int | None) -> Iterator[Problem]:
-    counts = {source.topic: seen[source.topic].partitions for source in fleet.sources}
-    known = [count for count in counts.values() if count is not None]
-    first = sources or (known[0] if known else None)
+    known = {one.topic: seen[one.topic].partitions for one in fleet.sources if seen[one.topic].partitions is not None}
+    first = next(iter(known), "")
     for source in fleet.sources:
-        name, there, count = source.topic, seen[source.topic], counts[source.topic]
+        name, there, count = source.topic, seen[source.topic], seen[source.topic].partitions
         if there.denied:
             yield _denied(name, there.denied, blocks=count is None)
         elif count is None and sources is None:
             fix = "check its name in the fleet document, or make it with `arcfleet topics apply --sources N`"
             yield Problem(name, f"the source topic {name} is missing", fix)
-        if count is not None and count != first:
-            whose = "--sources asks for" if sources else f"{next(iter(counts))} has"
-            what = f"the source topic {name} has {_count(count)}, but {whose} {first}"
-            yield Problem(name, what, "sources of one fleet have the same number of partitions; make them alike")
+        elif count is not None and sources not in (None, count):
+            what = f"the source topic {name} has {_count(count)}, and --sources asks for {sources}"
+            yield Problem(name, what, f"give --sources {count}, or leave it out")
+        if count is not None and count != known[first]:
+            what = f"the source topic {name} has {_count(count)}, but {first} has {known[first]}"
+            yield Problem(name, what, "sources of one fleet have the same number of partitions: make them alike")
         if source.time == "record" and (there.config or {}).get(_CREATE_TIME[0]) == "LogAppendTime":
             what = (
                 f"the source topic {name} has {_CREATE_TIME[0]}=LogAppendTime: with `time: record` events happen when"

@@ -161,6 +161,10 @@ def test_a_flag_cannot_mend_a_document_of_another_shape(tmp_path):
             load_fleet(written(tmp_path, text), {"kafka.linger.ms": "5"})
 
 
+def test_brokers_are_separated_by_commas():
+    assert load_fleet(None, {"bootstrap": "a:1, b,c:3"}).bootstrap == "a:1,b,c:3"
+
+
 def test_where_the_values_of_a_source_came_from(least):
     origins = load_fleet(least).origins
     assert origins["sources.0.topic"] == f"{least}:3:19"

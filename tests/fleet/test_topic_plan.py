@@ -75,12 +75,17 @@ def test_a_missing_source_is_made_only_when_asked(tmp_path):
     seen = as_they_should_be(two) | {"quotes": Seen()}
     assert what(plan_topics(two, seen)) == ["the source topic quotes is missing"]
     assert what(plan_topics(two, seen, sources=3)) == ["the topic quotes is missing (3 partitions)"]
-    assert "the source topic trades has 3 partitions, but --sources asks for 4" in what(plan_topics(two, seen, 4))
+    other = plan_topics(two, seen, sources=4)
+    assert what(other) == ["the source topic trades has 3 partitions, and --sources asks for 4"]
+    assert not other.create
 
 
 def test_sources_have_one_number_of_partitions(tmp_path):
     two = fleet(tmp_path)
     plan = plan_topics(two, as_they_should_be(two) | {"quotes": Seen(4, {})})
+    three = fleet(tmp_path, "{topic: none}, {topic: trades}, {topic: quotes}")
+    unequal = as_they_should_be(three) | {"none": Seen(), "quotes": Seen(4, {})}
+    assert "the source topic quotes has 4 partitions, but trades has 3" in what(plan_topics(three, unequal))
     assert plan.partitions is None
     assert what(plan) == ["the source topic quotes has 4 partitions, but trades has 3"]
     assert plan.blocking

@@ -115,6 +115,8 @@ class FleetRun:
     def start(self, name: str, *more: str, ready: bool = True) -> Worker:
         """A worker; a second one of a name takes the place of the first."""
         log = self.folder / f"{name}.log"
+        if name in self.workers:
+            self.workers.pop(name).process.stdout.close()  # type: ignore[union-attr]
         command = [sys.executable, "-P", "-m", "arcfleet", "worker", "--fleet", str(self.folder / "fleet.yaml")]
         with log.open("ab") as opened:
             process = subprocess.Popen(
@@ -167,6 +169,7 @@ class FleetRun:
                 os.kill(worker.process.pid, signal.SIGCONT)
                 worker.kill()
             worker.process.stdout.close()  # type: ignore[union-attr]
+        self.workers.clear()
 
 
 def _messages(bootstrap: str, topic: str, isolation: str) -> Iterator[Any]:

@@ -11,8 +11,9 @@ import time
 import pytest
 from support.fleets import audit, fleet_run
 
-from afa import Engine
 from afa.document import build_pattern
+from afa.records import read_record
+from afa.reference import ReferenceEngine
 from arcfleet.fleet.arc_writer import read_table, write
 from arcfleet.fleet.arcs import StampedArc
 from arcfleet.fleet.document import load_fleet
@@ -56,10 +57,24 @@ def disordered_events():
     return records
 
 
+class Once(ReferenceEngine):
+    """Computes the matches when all records are there, not after each of them."""
+
+    all_there = False
+
+    def _differences(self, patterns, keys):
+        return super()._differences(patterns, keys) if self.all_there else []
+
+    def matches_of_all(self):
+        self.all_there = True
+        return [change.as_json() for change in self._differences(self.tables, self.keys())]
+
+
 def expected(records):
-    arcs = [change.as_change() for change in CHANGES]
-    engine = Engine([build_pattern(CLIMB)], engine="reference", net="batch")
-    return audit(engine.feed([json.dumps(record).encode() for record in [*arcs, *records]]).to_records()).net
+    engine = Once([build_pattern(CLIMB)])
+    for number, record in enumerate([*(change.as_change() for change in CHANGES), *records]):
+        engine.feed(read_record(record, f"{number:012d}"))
+    return audit(engine.matches_of_all()).net
 
 
 class Tape(threading.Thread):
