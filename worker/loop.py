@@ -107,7 +107,9 @@ class Loop:
     def _noting(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except (ResetError, WorkerError, KafkaException, OSError, RuntimeError) as error:
+        except KafkaException as error:
+            self._failure = self._failure or ResetError(f"in a rebalance: {error.args[0].str()}")
+        except (ResetError, WorkerError, OSError, RuntimeError) as error:
             self._failure = self._failure or error
 
     def _drop(self, numbers: list[int]) -> None:
@@ -203,7 +205,7 @@ class Loop:
         changes = partition.feed(Batch.of(messages, parts.needed), parts.checkpoint.stamp, parts.wall_units())
         counts = parts.publisher.changes(partition.number, changes)
         parts.sides.set_aside(messages, changes)
-        parts.publisher.producer.poll(0)
+        parts.publisher.serve()
         parts.idle.note(messages, parts.clock.monotonic())
         parts.observer.batch(messages, counts, changes, parts.clock.monotonic() - started)
 

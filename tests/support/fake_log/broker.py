@@ -24,6 +24,7 @@ class Host:
 
     name: str = "here"
     silent_since: float | None = None  # stopped, or gone
+    latency_s: float = 0.0  # of each of its calls that waits for an answer
 
 
 class FakeLog:
@@ -37,7 +38,6 @@ class FakeLog:
         self.groups: dict[str, Group] = {}
         self.transactions = Coordinator(self.logs, self.clock, self.random)
         self.faults: Faults = no_faults
-        self.latency_s = 0.0  # of each call that waits for an answer
         self._clients: list[Any] = []
         self.clock.watchers.append(self._tick)
 

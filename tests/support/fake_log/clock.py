@@ -21,6 +21,9 @@ class VirtualClock:
     def wall(self) -> float:
         return self._began_wall_s + self._now_s
 
+    def sleep(self, seconds: float) -> None:
+        self.advance(seconds)
+
     def advance(self, seconds: float) -> None:
         """Lets time pass, in slices."""
         left = seconds

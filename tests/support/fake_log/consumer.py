@@ -137,6 +137,8 @@ class FakeConsumer:
     def _call_back(self) -> None:
         """Calls the callback that waits longest."""
         self._fault("rebalance")
+        if not self._waiting:
+            return
         rebalance = self._waiting[0]
         callback = self._callbacks.get(rebalance.kind) or (
             self._callbacks.get("revoke") if rebalance.kind == "lost" else None
@@ -382,7 +384,7 @@ class FakeConsumer:
     def _answered(self, what: str, timeout: float) -> None:
         """A broker that is too slow does not answer in time."""
         self._fault(what)
-        latency_s = self.broker.latency_s
+        latency_s = self.host.latency_s
         self.broker.clock.advance(latency_s if timeout < 0 else min(latency_s, timeout))
         if 0 <= timeout < latency_s:
             raise KafkaException(timed_out(what))

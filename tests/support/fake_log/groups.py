@@ -63,9 +63,9 @@ class Group:
         before = self._of_instance(instance)
         if before is not None:
             del self.members[before.id]
-            member.owned = before.owned
         self.members[member.id] = member
         if before is not None and not self.is_rebalancing:
+            member.owned = before.owned
             consumer.given(self.generation, set(member.owned))
         else:
             self.rebalance()

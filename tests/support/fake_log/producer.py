@@ -83,7 +83,7 @@ class FakeProducer:
     def flush(self, timeout: float = -1.0) -> int:
         """All that is queued is delivered, or has failed; unless the broker is too slow."""
         self._fault("flush")
-        latency_s = self.broker.latency_s
+        latency_s = self.host.latency_s
         self.broker.clock.advance(latency_s if timeout < 0 else min(latency_s, timeout))
         if timeout < 0 or latency_s <= timeout:
             self._send(len(self._queue))
@@ -246,7 +246,7 @@ class FakeProducer:
     def _answered(self, what: str, timeout: float) -> None:
         """A broker that is too slow does not answer in time."""
         self._fault(what)
-        latency_s = self.broker.latency_s
+        latency_s = self.host.latency_s
         self.broker.clock.advance(min(latency_s, timeout))
         if latency_s > timeout:
             raise KafkaException(timed_out(what))
