@@ -138,10 +138,10 @@ class Publisher:
 
     def flush(self, timeout: float) -> int:
         """Waits until all is delivered, or has failed; how many records are left. Raises ResetError, WorkerError."""
-        left = 0
-        with producing("flush"):
-            left = self.producer.flush(timeout)
-        return left
+        try:
+            return self.producer.flush(timeout)
+        except (KafkaException, SystemError) as error:
+            raise_for_producer(error, "flush")
 
     def _delivered(self, error: Any, _: Any) -> None:
         if error is not None and self.failure is None:

@@ -393,6 +393,17 @@ def test_reading_begins_at_the_offset_that_is_assigned(log):
     assert log.to_end(reader) == ([(4, b"4")], 5)
 
 
+def test_what_was_fetched_before_a_partition_was_assigned_anew_is_not_given(log):
+    topic = filled(log)
+    reader = log.consumer(enable_partition_eof=True)
+    reader.incremental_assign([TopicPartition(topic, 0, 4)])
+    assert arrived(log, reader).offset() == 4
+    log.wait(1.0)  # by now it has seen the end
+    reader.incremental_unassign([TopicPartition(topic, 0)])
+    reader.incremental_assign([TopicPartition(topic, 0, 2)])
+    assert log.to_end(reader) == ([(2, b"2"), (3, b"3"), (4, b"4")], 5)
+
+
 def test_a_record_has_all_that_was_given_with_it(log):
     topic, producer = log.topic(), log.producer()
     producer.produce(topic, None, key="k", partition=0, timestamp=1_700_000_000_000, headers=[("a", b"1"), ("a", "2")])

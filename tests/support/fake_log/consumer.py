@@ -236,6 +236,8 @@ class FakeConsumer:
         self._has_answered = True
         for partition in partitions:
             del self._fetched[partition.topic, partition.partition]
+        gone = {(partition.topic, partition.partition) for partition in partitions}
+        self._events = deque(event for event in self._events if (event.topic(), event.partition()) not in gone)
 
     def assignment(self) -> list[TopicPartition]:
         return [TopicPartition(*place) for place in sorted(self._fetched)]
