@@ -26,9 +26,10 @@ class ArcFeed:
         self.records: list[tuple[int, ArcRecord]] = []  # with the offset after each
         self.table = ArcTable()  # of all records
 
-    def read_to_end(self, deadline_s: float, monotonic: Callable[[], float]) -> None:
-        """Blocks until the end as of now is reached. Raises WorkerError after the deadline."""
-        _, end = self._reader.get_watermark_offsets(TopicPartition(self._topic, 0), timeout=deadline_s)
+    def read_to_end(self, query: Any, deadline_s: float, monotonic: Callable[[], float]) -> None:
+        """Blocks until the end as of now is reached, which `query` tells without regard to open transactions: patterns
+        that were committed a moment ago may still lie behind it. Raises WorkerError after the deadline."""
+        _, end = query.get_watermark_offsets(TopicPartition(self._topic, 0), timeout=deadline_s)
         self._reader.assign([TopicPartition(self._topic, 0, 0)])
         until = monotonic() + deadline_s
         while self.table.offset < end:

@@ -17,7 +17,8 @@ Only steps 1 to 3 may be retried by doing them again; any error in 2, 4 or 5 tak
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -26,7 +27,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from worker.clock import Clock
 from worker.partition import Partition, Phase
 from worker.publishing import Publisher
-from worker.reactions import raise_for, reaction_of_consumer, reaction_of_producer
+from worker.reactions import producing, raise_for, reaction_of_consumer, reaction_of_producer
 from worker.watchdog import Watchdog
 
 ARC_TABLE_KEY: Final = b"\xffarcs"  # no event key: those are UTF-8
@@ -131,7 +132,7 @@ class Checkpoint:
 
     def _flush(self) -> None:
         with self._watchdog.watching("flush"):
-            left = self._publisher.producer.flush(FLUSH_S)
+            left = self._publisher.flush(FLUSH_S)
         if (error := self._publisher.failure) is not None:
             self._publisher.failure = None
             raise_for(reaction_of_producer(error), error, "a record was not delivered")
@@ -154,21 +155,8 @@ class Checkpoint:
         except KafkaException as error:
             raise_for(reaction_of_consumer(error.args[0]), error.args[0], "the offsets were not committed")
 
-    def _calling(self, what: str) -> Any:
-        return _Call(self._watchdog.watching(what), what)
-
-
-class _Call:
-    """A call of the transactional producer, watched; its errors become reactions."""
-
-    def __init__(self, watch: Any, what: str) -> None:
-        self._watch = watch
-        self._what = what
-
-    def __enter__(self) -> None:
-        self._watch.__enter__()
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        self._watch.__exit__(None, None, None)
-        if isinstance(error, KafkaException):
-            raise_for(reaction_of_producer(error.args[0]), error.args[0], self._what)
+    @contextmanager
+    def _calling(self, what: str) -> Iterator[None]:
+        """A call of the transactional producer, watched; its errors become reactions."""
+        with self._watchdog.watching(what), producing(what):
+            yield

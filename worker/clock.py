@@ -18,6 +18,10 @@ class Clock(Protocol):
         """Seconds since 1970."""
         ...
 
+    def sleep(self, seconds: float) -> None:
+        """Blocks."""
+        ...
+
 
 class SystemClock:
     """The machine's own."""
@@ -27,6 +31,9 @@ class SystemClock:
 
     def wall(self) -> float:
         return time.time()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
 
 
 def utc_text(seconds: float) -> str:

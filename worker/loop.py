@@ -107,7 +107,9 @@ class Loop:
     def _noting(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except (ResetError, WorkerError, KafkaException, OSError, RuntimeError) as error:
+        except KafkaException as error:
+            self._failure = self._failure or ResetError(f"in a rebalance: {error.args[0].str()}")
+        except (ResetError, WorkerError, OSError, RuntimeError) as error:
             self._failure = self._failure or error
 
     def _drop(self, numbers: list[int]) -> None:
@@ -134,13 +136,15 @@ class Loop:
 
     def step(self) -> None:
         """One round. Raises ResetError, WorkerError."""
-        messages = self._consume()
+        messages, ends = self._consume()
         started = self.parts.clock.monotonic()
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
         for number, records in by_partition(self._owned(messages)).items():
             self._process(self.partitions[number], records)
+        for end in ends:  # not before: the records of the same batch come before it
+            self._at_end(end)
         self._bound_batches(self.parts.clock.monotonic() - started)
         self._restore()
         self._apply_arcs()
@@ -156,31 +160,30 @@ class Loop:
         elif self._batch_records < BATCH_RECORDS_MAX:
             self._batch_records = min(BATCH_RECORDS_MAX, self._batch_records * 5 // 4)
 
-    def _consume(self) -> list[Message]:
+    def _consume(self) -> tuple[list[Message], list[Message]]:
+        """Records, and where ends of partitions were seen; bad news of the consumer raises."""
         consumer = self.parts.consumer
         wait = 0.0 if self.coming else WAIT_S
         first = consumer.poll(wait)
         messages = [] if first is None else [first, *consumer.consume(self._batch_records - 1, 0)]
-        return [message for message in messages if not self._is_event(message)]
+        events = [message for message in messages if message.error() is not None]
+        if not events:
+            return messages, []
+        for event in events:
+            raise_for(reaction_of_consumer(event.error()), event.error(), "consuming")
+        ends = [event for event in events if event.error().code() == KafkaError._PARTITION_EOF]
+        return [message for message in messages if message.error() is None], ends
 
-    def _is_event(self, message: Any) -> bool:
-        """Whether it is no record, but news of the consumer; bad news raises."""
-        error = message.error()
-        if error is None:
-            return False
-        if error.code() == KafkaError._PARTITION_EOF:
-            self._at_end(message)
-        else:
-            raise_for(reaction_of_consumer(error), error, "consuming")
-        return True
-
-    def _at_end(self, message: Any) -> None:
+    def _at_end(self, event: Message) -> None:
         """Markers of transactions take offsets that nobody is given: an end counts as read."""
-        topic, number, end = message.topic(), message.partition(), message.offset()
+        topic, number, end = event.topic(), event.partition(), event.offset()
         self._ends[topic, number] = end
         partition = self.partitions.get(number)
-        if partition is not None and partition.phase is Phase.REPLAYING and end > partition.mark.positions[topic]:
-            partition.advance({topic: end})
+        if partition is not None and partition.phase is Phase.REPLAYING:
+            if end > partition.mark.positions[topic]:
+                partition.advance({topic: end})
+            if partition.is_replayed():
+                self._finish_replay(partition)
 
     def _owned(self, messages: list[Message]) -> list[Message]:
         """Those of our partitions that were not processed yet; others come after a partition went, or came back."""
@@ -203,7 +206,7 @@ class Loop:
         changes = partition.feed(Batch.of(messages, parts.needed), parts.checkpoint.stamp, parts.wall_units())
         counts = parts.publisher.changes(partition.number, changes)
         parts.sides.set_aside(messages, changes)
-        parts.publisher.producer.poll(0)
+        parts.publisher.serve()
         parts.idle.note(messages, parts.clock.monotonic())
         parts.observer.batch(messages, counts, changes, parts.clock.monotonic() - started)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import signal
 import socket
-import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -74,6 +73,7 @@ class Process:
         self.watchdog = Watchdog(self.clock.monotonic, lambda what: say("hung", why=what))
         self.stopping = ""
         self.loop: Loop | None = None
+        self._resets = 0  # in a row
 
     def stop(self, why: str) -> None:
         """The loop ends after its step: `SIGTERM` keeps the place in the group, `SIGUSR1` gives it up."""
@@ -86,11 +86,11 @@ class Process:
         producer = self._producer()
         publisher = self._publisher(producer)
         checkpoint = Checkpoint(self._commit_settings(), consumer, publisher, clock, self.watchdog)
+        query = self.clients.query()
         arcs = ArcFeed(self.clients.reader(), fleet.topic("arcs"), lambda what: self.say("bad arc record", why=what))
-        arcs.read_to_end(fleet.start_deadline_s, clock.monotonic)
+        arcs.read_to_end(query, fleet.start_deadline_s, clock.monotonic)
         self.make_engine(arcs.table)  # a pattern that cannot run here is refused before anything is consumed
         topics = [source.topic for source in fleet.sources]
-        query = self.clients.query()
         ends = _KnownEnds(consumer)
         observer = Observer(self.metrics, clock, self.options.instance, ends, UNITS_PER_S[fleet.unit])
         parts = Parts(
@@ -117,28 +117,38 @@ class Process:
 
     def run(self) -> None:
         """Steps until it is told to stop. Raises WorkerError."""
+        while not self.stopping:
+            self.turn()
+        assert self.loop is not None
+        self.finish(self.loop)
+
+    def turn(self) -> None:
+        """One step, and what its failure asks for. Raises WorkerError."""
         loop = self.loop
         assert loop is not None
-        resets = 0
-        while not self.stopping:
-            try:
-                if self._parts.observer.stopped:
-                    self._stay()
-                    continue
-                loop.step()
-                resets = 0
-            except ResetError as error:
-                resets += 1
-                self.say("reset", why=error.why, in_a_row=resets)
-                if resets > RESETS_IN_A_ROW_MAX:
-                    raise WorkerError(f"{resets} resets in a row, the last: {error.why}") from None
-                self._reset(loop, error)
-            except TooManyBadError as error:
-                self.say("stopped consuming", why=str(error))
-                self._parts.observer.stopped = str(error)
-                self._parts.observer.ready = False
+        try:
+            if self._parts.observer.stopped:
+                self._stay()
+                return
+            loop.step()
+            self._resets = 0
+        except ResetError as error:
+            self._begin_again(loop, error)
+        except KafkaException as error:  # an answer that the consumer did not get
+            self._begin_again(loop, ResetError(f"{error.args[0].name()}: {error.args[0].str()}"))
+        except TooManyBadError as error:
+            self.say("stopped consuming", why=str(error))
+            self._parts.observer.stopped = str(error)
+            self._parts.observer.ready = False
+            with contextlib.suppress(ResetError):
                 loop.commit()
-        self.finish(loop)
+
+    def _begin_again(self, loop: Loop, error: ResetError) -> None:
+        self._resets += 1
+        self.say("reset", why=error.why, in_a_row=self._resets)
+        if self._resets > RESETS_IN_A_ROW_MAX:
+            raise WorkerError(f"{self._resets} resets in a row, the last: {error.why}")
+        self._reset(loop, error)
 
     def _stay(self) -> None:
         """Consuming has stopped; the process stays, so that somebody can look."""
@@ -153,7 +163,7 @@ class Process:
         except KafkaException as failed:
             if reaction_of_producer(failed.args[0]) is Reaction.END:
                 raise WorkerError(f"a new producer: {failed.args[0].str()}") from None
-            time.sleep(1.0)
+            self.clock.sleep(1.0)
             self._renew(True)
 
     def _look_whether_replaced(self) -> None:
@@ -367,7 +377,7 @@ def _start_within_deadline(process: Process, say: Say) -> None:
                     fix=f"is {bootstrap} a broker that answers?",
                 ) from None
             say("starting again", why=what)
-            time.sleep(1.0)
+            process.clock.sleep(1.0)
         else:
             return
 

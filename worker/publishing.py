@@ -7,8 +7,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
+from confluent_kafka import KafkaException
+
 from afa.changes import Changes, Encoded
 from worker.clock import Clock, utc_text
+from worker.reactions import producing, raise_for_producer
 from worker.records import Message
 
 Headers = Sequence[tuple[str, bytes]]
@@ -122,9 +125,23 @@ class Publisher:
             try:
                 self.producer.produce(self._topics[where], **record)
             except BufferError:  # the queue is full: that is the back-pressure
-                self.producer.poll(0.1)
+                self.serve(0.1)
+            except (KafkaException, SystemError) as error:
+                raise_for_producer(error, f"producing to {self._topics[where]}")
             else:
                 return
+
+    def serve(self, timeout: float = 0.0) -> None:
+        """Lets the producer report what became of earlier records. Raises ResetError, WorkerError."""
+        with producing("serving the producer"):
+            self.producer.poll(timeout)
+
+    def flush(self, timeout: float) -> int:
+        """Waits until all is delivered, or has failed; how many records are left. Raises ResetError, WorkerError."""
+        try:
+            return self.producer.flush(timeout)
+        except (KafkaException, SystemError) as error:
+            raise_for_producer(error, "flush")
 
     def _delivered(self, error: Any, _: Any) -> None:
         if error is not None and self.failure is None:

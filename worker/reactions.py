@@ -6,10 +6,12 @@ consumer's as one that ends the process.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
-from typing import Final
+from typing import Final, NoReturn
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from worker.errors import ResetError, WorkerError
 
@@ -127,3 +129,23 @@ def raise_for(reaction: Reaction, error: KafkaError, doing: str) -> None:
         raise ResetError(what)
     if reaction is Reaction.FENCED:
         raise ResetError(what, fenced=True)
+
+
+@contextmanager
+def producing(doing: str) -> Iterator[None]:
+    """What a call of the producer raises becomes what its reaction stands for."""
+    try:
+        yield
+    except (KafkaException, SystemError) as error:
+        raise_for_producer(error, doing)
+
+
+def raise_for_producer(raised: KafkaException | SystemError, doing: str) -> NoReturn:
+    """A producer that finds itself fenced says so by an exception of any call that serves it; if the call was about to
+    report a delivery, Python makes a SystemError of it."""
+    cause = raised if isinstance(raised, KafkaException) else raised.__cause__
+    if not isinstance(cause, KafkaException):
+        raise raised
+    error = cause.args[0]
+    raise_for(reaction_of_producer(error), error, doing)
+    raise ResetError(f"{doing}: {error.str()}") from None

@@ -1,13 +1,14 @@
 """The table of errors, row by row."""
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from worker.errors import ResetError, WorkerError
 from worker.reactions import (
     CONSUMING,
     PRODUCING,
     Reaction,
+    producing,
     raise_for,
     reaction_of_consumer,
     reaction_of_producer,
@@ -71,3 +72,25 @@ def test_what_ends_a_worker_says_how_to_mend_it(code):
         raise_for(Reaction.END, KafkaError(code), "doing it")
     assert caught.value.fix
     assert caught.value.exit_code == 3
+
+
+def fenced():
+    return KafkaException(KafkaError(KafkaError._FENCED, fatal=True))
+
+
+def destroyed_report():
+    error = SystemError("a callback returned a result with an exception set")
+    error.__cause__ = fenced()
+    return error
+
+
+@pytest.mark.parametrize("raised", [fenced(), destroyed_report()], ids=["as it is", "in the midst of reports"])
+def test_a_producer_that_finds_itself_fenced_resets(raised):
+    with pytest.raises(ResetError, match="flush: _FENCED") as caught, producing("flush"):
+        raise raised
+    assert caught.value.fenced
+
+
+def test_what_is_no_error_of_kafka_stays_what_it_is():
+    with pytest.raises(SystemError, match="of another kind"), producing("flush"):
+        raise SystemError("of another kind")
