@@ -105,9 +105,11 @@ class Simulation:
         producer.commit_transaction(10)
 
     def publish(self, record: dict[str, Any]) -> None:
-        number = crc32(record["key"].encode()) % self.partitions
-        topic = self.fleet.sources[0].topic
-        self._tape.produce(topic, json.dumps(record).encode(), key=record["key"], partition=number)
+        """To the partition of its key; without one to all."""
+        key = record.get("key")
+        numbers = range(self.partitions) if key is None else [crc32(key.encode()) % self.partitions]
+        for number in numbers:
+            self._tape.produce(self.fleet.sources[0].topic, json.dumps(record).encode(), key=key, partition=number)
         self._tape.flush()
 
     # Running ---------------------------------------------------------------------------------------------------------
@@ -241,8 +243,11 @@ class Simulation:
     # What came of it -------------------------------------------------------------------------------------------------
 
     def committed(self, suffix: str, partition: int) -> list[Record]:
-        """What a reader of committed records is given."""
-        log = self.broker.logs[self.fleet.topic(suffix), partition]
+        """What a reader of committed records is given of one of the fleet's topics."""
+        return self.committed_of(self.fleet.topic(suffix), partition)
+
+    def committed_of(self, topic: str, partition: int) -> list[Record]:
+        log = self.broker.logs[topic, partition]
         return [record for record in log.records if record.fate is Fate.COMMITTED and not record.is_marker]
 
     def changes(self) -> list[dict[str, Any]]:

@@ -58,9 +58,12 @@ def expected(records, changes):
     return audit(engine.feed([json.dumps(record).encode() for record in [*arcs, *records]]).to_records()).net
 
 
+def fleet():
+    return load_fleet(None, {"bootstrap": "fake:9092", "snapshot_interval": "2s"})
+
+
 def simulated(seed, **settings):
-    fleet = load_fleet(None, {"bootstrap": "fake:9092", "snapshot_interval": "2s"})
-    simulation = Simulation(seed, fleet, [CLIMB], **settings)
+    simulation = Simulation(seed, fleet(), [CLIMB], **settings)
     records = disordered_events(seed)
     simulation.run(records, SECONDS, middle=lambda: simulation.publish_arcs(CHANGES))
     return simulation, records
@@ -73,6 +76,66 @@ def assert_exact(simulation, records):
     assert not found.orphans, (told, found.orphans[:3])
     wanted = expected(records, CHANGES)
     assert found.net.keys() == wanted.keys() != set(), told
+
+
+# With punctuations a record's fate depends on where it is in its partition: the oracle is an engine that reads each
+# partition once, in order, undisturbed.
+
+
+def punctuated_events(seed):
+    records = []
+    for record in disordered_events(seed):
+        records.append(record)
+        if len(records) % 25 == 0:
+            records.append({"op": "punctuation", "ts": max(old.get("ts", 0) for old in records) - 400})
+    return records
+
+
+def undisturbed(simulation):
+    """Net matches, and the positions of late records."""
+    process = simulation.slots[0].process
+    topic = simulation.fleet.sources[0].topic
+    changes, late = [], set()
+    for number in range(simulation.partitions):
+        engine = process.make_engine(process.loop.parts.arcs.table)
+        records = simulation.committed_of(topic, number)
+        for record in records:
+            place = [(topic, number)]
+            told = engine.feed([record.value], keys=[record.key], partitions=place, offsets=[record.offset])
+            changes += told.to_records()
+            late |= {(number, record.offset) for _ in told.late}
+    return audit(changes).net, late
+
+
+def assert_promises_are_kept(simulation):
+    """After a punctuation nothing changes about matches that end before it."""
+    promised = {}
+    for change in simulation.changes():
+        place = (change["partition"], change["pattern"])
+        if change["op"] == "punctuation":
+            assert change["ts"] > promised.get(place, change["ts"] - 1), (simulation.seed, change)
+            promised[place] = change["ts"]
+        else:
+            assert change["end"] >= promised.get(place, change["end"]), (simulation.seed, change)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_punctuations_and_late_records_survive_whatever_goes_wrong(seed):
+    simulation = Simulation(seed, fleet(), [CLIMB], static=bool(seed % 3))
+    simulation.run(punctuated_events(seed), SECONDS)
+    told = f"seed {seed}: {dict(simulation.happened)}"
+    found = audit(simulation.changes())
+    assert (found.doubles, found.orphans) == ([], []), told
+    net, late = undisturbed(simulation)
+    assert found.net.keys() == net.keys() != set(), told
+    headers = [
+        dict(record.headers)
+        for number in range(simulation.partitions)
+        for record in simulation.committed("late", number)
+    ]
+    positions = [(int(told["arcfleet.partition"]), int(told["arcfleet.offset"])) for told in headers]
+    assert sorted(positions) == sorted(late) != [], told
+    assert_promises_are_kept(simulation)
 
 
 def test_a_fleet_in_calm():

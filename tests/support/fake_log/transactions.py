@@ -16,6 +16,7 @@ from support.fake_log.clock import VirtualClock
 from support.fake_log.log import PartitionLog, Place, Record
 
 MARKER_S: Final = 0.1  # at most, from the decision to a marker
+SLOW_MARKER_S: Final = 3.0  # of one in twenty
 
 Offsets = dict[Place, tuple[int, str]]
 
@@ -98,7 +99,10 @@ class Coordinator:
         transaction.state, transaction.commits = State.DECIDED, commits
         now = self._clock.monotonic()
         targets = [*sorted(transaction.places), *sorted(transaction.offsets, key=lambda group: group.name)]
-        transaction.markers = [(now + self._random.random() * MARKER_S, target) for target in targets]
+        transaction.markers = [(now + self._marker_s(), target) for target in targets]
+
+    def _marker_s(self) -> float:
+        return self._random.random() * (SLOW_MARKER_S if self._random.random() < 0.05 else MARKER_S)
 
     def is_unstable(self, group: Any, place: Place) -> bool:
         """Whether an open transaction holds a group's offset."""
