@@ -30,6 +30,7 @@ from worker.process import Options, Process
 RESTART_S = 1.0  # a supervisor takes so long
 STOPS_S = (2.0, 8.0, 14.0, 30.0)  # of which some are past the session of ten seconds
 SETTLE_S = 300.0  # virtual, after the last fault
+STEADY_S = 3.0  # after which what came of the last arc change is committed, too
 SLOW_S = (0.3, 2.0, 12.0)
 POLLS = 10  # for one other call
 
@@ -129,9 +130,12 @@ class Simulation:
             if slot.clients is not None:
                 slot.clients.host.latency_s = 0.0
         until = self.clock.monotonic() + SETTLE_S
-        while not self._is_caught_up():
+        steady_since = self.clock.monotonic()
+        while self.clock.monotonic() - steady_since < STEADY_S:
             assert self.clock.monotonic() < until, f"seed {self.seed}: the fleet does not catch up: {self._lags()}"
             self._turn()
+            if not self._is_caught_up():
+                steady_since = self.clock.monotonic()
 
     def _turn(self) -> None:
         """One worker's step, whoever it is."""
