@@ -22,9 +22,9 @@ from arcfleet.fleet.arcs import ArcRecord, ArcTable, stamp
 from arcfleet.fleet.document import Fleet
 from support.fake_log.broker import FakeLog, Host
 from support.fake_log.clients import FakeClients
-from support.fake_log.faults import Crashed
+from support.fake_log.faults import POINTS, Crashed
 from support.fake_log.log import Fate, Record
-from worker.errors import ResetError, WorkerError
+from worker.errors import ResetError
 from worker.process import Options, Process
 
 RESTART_S = 1.0  # a supervisor takes so long
@@ -138,7 +138,7 @@ class Simulation:
                 steady_since = self.clock.monotonic()
 
     def _turn(self) -> None:
-        """One worker's step, whoever it is."""
+        """One worker's step, whoever it is. Nothing that is simulated is a reason for a process to end by itself."""
         if not self._is_calm:
             self._trouble()
         now = self.clock.monotonic()
@@ -154,8 +154,6 @@ class Simulation:
             self._step(slot)
         except Crashed:
             self._gone(slot, "crashed")
-        except WorkerError as error:
-            self._gone(slot, f"ended: {error.what}")
         finally:
             self._running.pop()
 
@@ -207,6 +205,7 @@ class Simulation:
                 host.latency_s = 0.0 if host.latency_s else self.random.choice(SLOW_S)
 
     def _fault(self, point: str, client: Any) -> KafkaError | None:
+        assert point in POINTS, point
         slot = self._running[-1] if self._running else None
         if self._is_calm or slot is None or slot.clients is None or client.host is not slot.clients.host:
             return None
