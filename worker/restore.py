@@ -216,9 +216,11 @@ class Restorer:
         punctuate(partition.engine, number, binding.restore)
         return partition
 
-    def _new(self, restoration: _Restoration, table: ArcTable) -> Partition:
+    def _new(self, restoration: _Restoration, table: ArcTable) -> Partition | None:
         number = restoration.number
         if self._verify and any(value for value, _ in restoration.values.values()):
+            if self._was_committed_since(restoration):
+                return None
             what = f"{self._state}/{number} holds state, but the group has no offsets for partition {number}"
             raise WorkerError(what, fix=LOST_STATE)
         positions = {topic: self._from.start_of(topic, number) for topic in self._from.topics}
@@ -228,12 +230,15 @@ class Restorer:
         return partition
 
     def _check_again(self, restoration: _Restoration, binding: Binding, found: int) -> None:
-        """What was committed may have been read before the last owner's commit; then all is read anew."""
-        first = self._from.consumer.committed([TopicPartition(self._from.topics[0], restoration.number)], ASK_S)[0]
-        if self._binding(restoration.number, first) == binding:
+        if not self._was_committed_since(restoration):
             what = f"{self._state}/{restoration.number} is damaged: {found} snapshots with another checksum than the "
             fix = "look for who else writes or deletes there; " + LOST_STATE
             raise WorkerError(f"{what}{binding.snapshots} that were committed", fix=fix)
+
+    def _was_committed_since(self, restoration: _Restoration) -> bool:
+        """What was committed may have been read before the last owner's commit; then all is read anew."""
+        first = self._from.consumer.committed([TopicPartition(self._from.topics[0], restoration.number)], ASK_S)[0]
+        return self._binding(restoration.number, first) != restoration.binding
 
     def _fill(self, restoration: _Restoration, partition: Partition) -> bool:
         """Restores a slice of the keys; whether all are."""

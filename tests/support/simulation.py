@@ -22,14 +22,15 @@ from arcfleet.fleet.arcs import ArcRecord, ArcTable, stamp
 from arcfleet.fleet.document import Fleet
 from support.fake_log.broker import FakeLog, Host
 from support.fake_log.clients import FakeClients
-from support.fake_log.faults import Crashed
+from support.fake_log.faults import POINTS, Crashed
 from support.fake_log.log import Fate, Record
-from worker.errors import ResetError, WorkerError
+from worker.errors import ResetError
 from worker.process import Options, Process
 
 RESTART_S = 1.0  # a supervisor takes so long
 STOPS_S = (2.0, 8.0, 14.0, 30.0)  # of which some are past the session of ten seconds
 SETTLE_S = 300.0  # virtual, after the last fault
+STEADY_S = 3.0  # after which what came of the last arc change is committed, too
 SLOW_S = (0.3, 2.0, 12.0)
 POLLS = 10  # for one other call
 
@@ -129,12 +130,15 @@ class Simulation:
             if slot.clients is not None:
                 slot.clients.host.latency_s = 0.0
         until = self.clock.monotonic() + SETTLE_S
-        while not self._is_caught_up():
+        steady_since = self.clock.monotonic()
+        while self.clock.monotonic() - steady_since < STEADY_S:
             assert self.clock.monotonic() < until, f"seed {self.seed}: the fleet does not catch up: {self._lags()}"
             self._turn()
+            if not self._is_caught_up():
+                steady_since = self.clock.monotonic()
 
     def _turn(self) -> None:
-        """One worker's step, whoever it is."""
+        """One worker's step, whoever it is. Nothing that is simulated is a reason for a process to end by itself."""
         if not self._is_calm:
             self._trouble()
         now = self.clock.monotonic()
@@ -150,8 +154,6 @@ class Simulation:
             self._step(slot)
         except Crashed:
             self._gone(slot, "crashed")
-        except WorkerError as error:
-            self._gone(slot, f"ended: {error.what}")
         finally:
             self._running.pop()
 
@@ -203,6 +205,7 @@ class Simulation:
                 host.latency_s = 0.0 if host.latency_s else self.random.choice(SLOW_S)
 
     def _fault(self, point: str, client: Any) -> KafkaError | None:
+        assert point in POINTS, point
         slot = self._running[-1] if self._running else None
         if self._is_calm or slot is None or slot.clients is None or client.host is not slot.clients.host:
             return None

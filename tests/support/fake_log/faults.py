@@ -17,6 +17,8 @@ POINTS: Final = (
     "poll",
     "rebalance",
     "committed",
+    "watermarks",
+    "offsets_for_times",
     "commit_offsets",
     "commit_offsets.done",
     "produce",
