@@ -89,9 +89,10 @@ class Engine:
     ) -> Changes:
         """Takes a record batch (anything with `__arrow_c_array__`) or raw values; one bad record stops nothing.
 
-        Beside raw values may stand what Kafka keeps beside them, as sequences of the same length. A record batch comes
-        from one partition: `partitions` then has one entry. With a `stamp`, a number never smaller than the one before,
-        keys that the batch changes become dirty: see `take_dirty`. Without one it has that of the batch before.
+        Beside raw values may stand what Kafka keeps beside them, as sequences of the same length; beside a record
+        batch `partitions`, with one entry for each row or one for all. With a `stamp`, a number never smaller than
+        the one before, keys that the batch changes become dirty: see `take_dirty`. Without one it has that of the
+        batch before.
         With `replay` raw records, with partitions and offsets, are skipped that their keys hold: see `restore_keys`.
         Of sources with `slack` every record moves the punctuation of its topic and partition, unless its time is after
         `trusted_until`, or more than `max_ahead` after `now`.
@@ -103,11 +104,10 @@ class Engine:
         if hasattr(batch, "__arrow_c_array__"):
             if replay:
                 raise ValueError("replay: only raw records can be replayed")
-            partition = partitions[0] if partitions else None
             if isinstance(self._engine, ReferenceEngine):
                 changes, rows = feed_reference(self._engine, batch, self._fed, self._net), batch.num_rows
             else:
-                changes, rows = self._engine.feed_arrow(batch, self._fed, partition, self._net == "batch")
+                changes, rows = self._engine.feed_arrow(batch, self._fed, partitions, self._net == "batch")
             self._fed += rows
             return changes
         if replay and (partitions is None or offsets is None):

@@ -131,12 +131,12 @@ class NativeEngine:
         return table
 
     def feed_arrow(
-        self, batch: Any, first: int, partition: tuple[str, int] | None, net_per_batch: bool
+        self, batch: Any, first: int, partitions: Sequence[tuple[str, int]] | None, net_per_batch: bool
     ) -> tuple[Changes, int]:
         """What a record batch leads to, and the number of its rows."""
         native = self.native
         try:
-            rows, told = native.feed_arrow(batch, first, partition, net_per_batch)
+            rows, told = native.feed_arrow(batch, first, partitions, net_per_batch)
         except (TypeError, ValueError) as error:
             raise RecordError(str(error), fix="see the columns in the engine page") from None
         while isinstance(told, int):

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import msgpack
+import pyarrow as pa
 import pytest
 from support.automata import SPAN, arc, automaton
 
@@ -60,6 +61,15 @@ def raw(records: list[dict[str, Any]]) -> list[bytes]:
     return [json.dumps(record).encode() for record in records]
 
 
+def record_batch(records: list[dict[str, Any]], *, dictionary: bool) -> pa.RecordBatch:
+    names = {"op": pa.string(), "key": pa.string(), "ts": pa.int64(), "id": pa.string(), "type": pa.string()}
+    columns = {name: pa.array([record.get(name) for record in records], kind) for name, kind in names.items()}
+    if dictionary:
+        columns["key"] = columns["key"].dictionary_encode()
+    columns["x"] = pa.array([record.get("data", {}).get("x") for record in records], pa.int64())
+    return pa.RecordBatch.from_pydict(columns)
+
+
 def state_hashes(engine: Engine) -> dict[str, str]:
     keys = engine.keys()
     return {key: engine.state_hash(key) for key in keys}
@@ -96,6 +106,35 @@ def test_slack_moves_with_every_record(seed: int, net: Any) -> None:
         assert engine.punctuations() == {origin: ts - 8 for origin, ts in newest.items()}
         hashes.append(state_hashes(engine))
     assert hashes[0] == hashes[1] == hashes[2]
+
+
+@pytest.mark.parametrize("net", ["record", "batch"])
+@pytest.mark.parametrize("dictionary", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_record_batches_mix_partitions(seed: int, dictionary: bool, net: Any) -> None:
+    rng = Random(seed)
+    records, origins = stream(rng, 300)
+    sources = [topic("t", slack="8ms"), topic("u", slack="8ms")]
+    values, rows = Engine(PATTERNS, net=net, sources=sources), Engine(PATTERNS, net=net, sources=sources)
+    begin = 0
+    while begin < len(records):
+        part = slice(begin, begin + rng.choice([1, 7, 60]))
+        expected = values.feed(raw(records[part]), partitions=origins[part])
+        told = rows.feed(record_batch(records[part], dictionary=dictionary), partitions=origins[part])
+        assert told.to_records() == expected.to_records()
+        assert (told.partitions, told.late) == (expected.partitions, expected.late)
+        begin = part.stop
+    assert state_hashes(rows) == state_hashes(values)
+    assert (rows.punctuations(), rows.largest()) == (values.punctuations(), values.largest())
+
+
+def test_partitions_of_a_record_batch_are_those_of_its_rows() -> None:
+    engine = Engine(PATTERNS)
+    batch = pa.RecordBatch.from_pydict({"key": ["k"] * 3, "ts": [1, 2, 3]})
+    with pytest.raises(RecordError, match="partitions: 2 entries for 3 rows"):
+        engine.feed(batch, partitions=[("t", 0)] * 2)
+    engine.feed(batch, partitions=[("t", 5)])
+    assert engine.largest() == {("t", 5): 3}
 
 
 @pytest.mark.parametrize("sources", [None, [topic("t")]])

@@ -77,12 +77,7 @@ impl Segment {
         if !self.records.is_empty() {
             self.records.push(record);
         }
-        if origin != self.origin && self.origins.is_empty() {
-            self.origins = vec![self.origin; self.keys.len()];
-        }
-        if !self.origins.is_empty() {
-            self.origins.push(origin);
-        }
+        self.come_from(origin, self.keys.len() + 1);
         self.keys.push(key);
     }
 

@@ -102,6 +102,17 @@ impl Segment {
         }
     }
 
+    /// Rows up to a place, which are added next, come from here.
+    #[inline]
+    pub(crate) fn come_from(&mut self, origin: Origin, end: usize) {
+        if origin != self.origin && self.origins.is_empty() {
+            self.origins.resize(self.keys.len(), self.origin);
+        }
+        if origin != self.origin || !self.origins.is_empty() {
+            self.origins.resize(end, origin);
+        }
+    }
+
     pub(crate) fn clear(&mut self) {
         self.keys.clear();
         self.records.clear();
@@ -125,7 +136,7 @@ impl Engine {
         });
         let taken = count_taken(&segment.keys);
         self.counters.events += taken;
-        let are_all = taken == segment.keys.len() as u64 && segment.skipped.is_empty();
+        let are_all = taken == segment.keys.len() as u64;
         self.meet_rows(segment, are_all.then_some(newest), fed);
         // Observed patterns look at a key before and after each record; what they tell is netted at the end.
         if net == Net::Batch && self.observed.is_empty() {

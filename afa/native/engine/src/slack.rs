@@ -124,11 +124,14 @@ impl Engine {
     }
 
     /// Rows come: those that are too far behind the ones before them are not to be taken. `newest` is their greatest
-    /// time if all of them count.
+    /// time if all of them are to be.
     pub(crate) fn meet_rows(&mut self, segment: &mut Segment, newest: Option<i64>, fed: &mut Fed) {
         let trust = self.promises.trust;
-        if let (Some(newest), false, true) = (newest, self.promises.has_slack, segment.origins.is_empty()) {
-            self.topic_mut(segment.origin).meet(newest, trust);
+        let all_count = !self.promises.has_slack && trust.until == i64::MAX;
+        if all_count && segment.origins.is_empty() && segment.skipped.is_empty() {
+            if let Some(newest) = newest.or_else(|| self.newest_of(segment)) {
+                self.topic_mut(segment.origin).meet(newest, trust);
+            }
             return;
         }
         let mut skipped = std::mem::take(&mut segment.skipped).into_iter().peekable();
@@ -149,6 +152,13 @@ impl Engine {
         for (_, origin, ts) in skipped {
             self.topic_mut(origin).meet(ts, trust);
         }
+    }
+
+    /// The greatest time of the rows that are to be taken.
+    fn newest_of(&self, segment: &Segment) -> Option<i64> {
+        let times = &self.rows.chunk(segment.chunk).times()[segment.first..];
+        let rows = segment.keys.iter().zip(times);
+        rows.filter(|(key, _)| **key != NO_KEY).map(|(_, ts)| *ts).max()
     }
 
     fn topic_mut(&mut self, origin: Origin) -> &mut Topic {

@@ -22,7 +22,7 @@ use crate::arrow_capsule::{KnownSchema, import_batch};
 use crate::changes::{Memory, NativeChanges};
 use crate::guard::{broken, guarded};
 use crate::pattern::{apply_arc, build_engine};
-use crate::raw_input::{Beside, RawInput};
+use crate::raw_input::{Beside, RawInput, numbered};
 
 /// Patterns and the state of all keys. A batch is begun, fed in parts and finished; in between the caller checks what
 /// only it can check.
@@ -43,7 +43,8 @@ struct Batch {
     rows: ArrowRows,
     /// Makes the ids of rows without one.
     first_number: u64,
-    origin: Origin,
+    /// One for all rows, or one for each.
+    origins: Vec<Origin>,
 }
 
 /// What feeding rows led to.
@@ -92,10 +93,10 @@ impl NativeEngine {
             let Batch {
                 rows,
                 first_number,
-                origin,
+                origins,
             } = &batch;
             self.engine
-                .feed_arrow(&mut self.feeding, rows, from, *first_number, *origin);
+                .feed_arrow(&mut self.feeding, rows, from, *first_number, origins);
             if let Some(asks) = self.feeding.fed.asks {
                 self.batch = Some(batch);
                 return Answer::Asks(asks);
@@ -194,20 +195,27 @@ impl NativeEngine {
         &mut self,
         batch: &Bound<'_, PyAny>,
         first_number: u64,
-        partition: Option<(PyBackedStr, u32)>,
+        partitions: Option<Vec<(PyBackedStr, u32)>>,
         net_per_batch: bool,
     ) -> PyResult<(usize, Answer)> {
         let rows = import_batch(batch, &mut self.schema)?;
         let length = rows.len();
+        let partitions = partitions.unwrap_or_default();
+        if partitions.len() > 1 && partitions.len() != length {
+            let entries = partitions.len();
+            let what = format!("partitions: {entries} entries for {length} rows; give one for each, or one for all");
+            return Err(PyValueError::new_err(what));
+        }
         let answer = self.work(batch.py(), |native| {
-            let origin = partition.map_or(Origin::default(), |(topic, number)| {
-                native.engine.origin(&topic, number)
-            });
+            let mut origins = numbered(&mut native.engine, &partitions);
+            if origins.is_empty() {
+                origins.push(Origin::default());
+            }
             native.begin(net_per_batch, false);
             native.batch = Some(Batch {
                 rows,
                 first_number,
-                origin,
+                origins,
             });
             native.feed_batch(0)
         })?;
