@@ -11,10 +11,10 @@ from afa.changes import Changes
 from afa.errors import PatternError, RecordError, SnapshotError
 from afa.native_engine import NativeEngine, native_profile, native_version
 from afa.pattern import Pattern
-from afa.records import Change
+from afa.records import Change, Event
 from afa.reference import ReferenceEngine
 from afa.reference_batches import feed_reference
-from afa.source import Source, read_source
+from afa.source import FLEET_UNITS, FleetUnit, Source, read_source
 from afa.tape import TapeLine
 
 Known = TypeVar("Known")
@@ -35,7 +35,8 @@ class Engine:
     """Patterns and the state of all keys. The result is a function of the sets of events and arcs.
 
     `net` says whether the law holds after every record or after every batch. `source` maps the fields of raw records as
-    a source of the fleet document does; without one they have the shape of a tape's line. `limits` are bounds by name.
+    a source of the fleet document does; without one they have the shape of a tape's line. `sources` are those of
+    several topics; times of events and lengths of time are in `unit`. `limits` are bounds by name.
     Without `bindings` the matches of queries are told, but not what they have bound, nor their ids, which say it.
     """
 
@@ -47,6 +48,8 @@ class Engine:
         source: Source | Mapping[str, Any] | None = None,
         limits: Mapping[str, int] | None = None,
         *,
+        sources: Sequence[Source] | None = None,
+        unit: FleetUnit = "ms",
         bindings: bool = True,
     ) -> None:
         loaded = sorted(patterns, key=lambda pattern: pattern.name)
@@ -59,15 +62,14 @@ class Engine:
             raise PatternError(
                 f"more than {most} arcs in all (max_program_arcs)", fix="split the patterns, or raise it"
             )
-        if isinstance(source, Mapping):
-            source = read_source(source, topic="records")
-        if engine == "reference" and source is not None:
-            raise ValueError("the reference engine reads the tape's record shape only; leave out `source`")
+        read = _read_sources(engine, source, sources, unit)
         if not bindings:
             _check_without_bindings(engine, loaded)
         self._net: Net = net
         self._engine: NativeEngine | ReferenceEngine = (
-            NativeEngine(loaded, source, limits, bindings=bindings) if engine == "native" else ReferenceEngine(loaded)
+            NativeEngine(loaded, read, limits, unit=unit, bindings=bindings)
+            if engine == "native"
+            else ReferenceEngine(loaded)
         )
         self._fed = 0
 
@@ -82,24 +84,30 @@ class Engine:
         offsets: Sequence[int] | None = None,
         stamp: int | None = None,
         replay: bool = False,
+        now: int | None = None,
+        trusted_until: int | None = None,
     ) -> Changes:
         """Takes a record batch (anything with `__arrow_c_array__`) or raw values; one bad record stops nothing.
 
-        Beside raw values may stand what Kafka keeps beside them, as sequences of the same length. A record batch comes
-        from one partition: `partitions` then has one entry. With a `stamp`, a number never smaller than the one before,
-        keys that the batch changes become dirty: see `take_dirty`. Without one it has that of the batch before.
+        Beside raw values may stand what Kafka keeps beside them, as sequences of the same length; beside a record
+        batch `partitions`, with one entry for each row or one for all. With a `stamp`, a number never smaller than
+        the one before, keys that the batch changes become dirty: see `take_dirty`. Without one it has that of the
+        batch before.
         With `replay` raw records, with partitions and offsets, are skipped that their keys hold: see `restore_keys`.
+        Of sources with `slack` every record moves the punctuation of its topic and partition, unless its time is after
+        `trusted_until`, or more than `max_ahead` after `now`.
         """
+        if isinstance(self._engine, NativeEngine):
+            self._engine.trust_times(trusted_until, now)
         if stamp is not None:
             self._snapshots().set_stamp(stamp)
         if hasattr(batch, "__arrow_c_array__"):
             if replay:
                 raise ValueError("replay: only raw records can be replayed")
-            partition = partitions[0] if partitions else None
             if isinstance(self._engine, ReferenceEngine):
                 changes, rows = feed_reference(self._engine, batch, self._fed, self._net), batch.num_rows
             else:
-                changes, rows = self._engine.feed_arrow(batch, self._fed, partition, self._net == "batch")
+                changes, rows = self._engine.feed_arrow(batch, self._fed, partitions, self._net == "batch")
             self._fed += rows
             return changes
         if replay and (partitions is None or offsets is None):
@@ -141,12 +149,13 @@ class Engine:
 
     def _feed_one(self, record: Mapping[str, Any], partition: tuple[str, int] | None = None) -> Changes:
         line = TapeLine("<record>", self._fed, json.dumps(record).encode())
-        if isinstance(self._engine, ReferenceEngine):
-            told = feed_reference(self._engine, [line], 0, self._net)
-        else:
-            told = self._engine.feed_lines([line], self._net == "batch", partition)
+        read = line.read()
+        if isinstance(read, Event):
+            raise RecordError("an event is no change of this kind", fix="`feed` takes events")
+        if isinstance(self._engine, NativeEngine):
+            return self._engine.change(read, line.raw, self._net == "batch", partition)
+        told = feed_reference(self._engine, [line], 0, self._net)
         if told.bad:
-            line.read()
             raise RecordError(told.bad[0][1])
         return told
 
@@ -214,6 +223,15 @@ class Engine:
         """Of all that is known of a key: equal for equal sets of records, whatever the order they came in."""
         return _known(self._snapshots().state_hash(key), key)
 
+    def punctuations(self) -> dict[tuple[str, int], int]:
+        """What each topic and partition has reached, as far as it has a punctuation."""
+        reached = self._snapshots().reached()
+        return {(topic, number): ts for topic, number, ts, _ in reached if ts is not None}
+
+    def largest(self) -> dict[tuple[str, int], int]:
+        """The greatest time of each topic and partition's records, as far as times are believed: see `feed`."""
+        return {(topic, number): ts for topic, number, _, ts in self._snapshots().reached() if ts is not None}
+
     def _snapshots(self) -> NativeEngine:
         if isinstance(self._engine, ReferenceEngine):
             raise SnapshotError("the reference engine has no snapshots", fix='take engine="native"')
@@ -232,6 +250,21 @@ class Engine:
         if isinstance(self._engine, ReferenceEngine):
             return asdict(self._engine.counters) | {"degraded_keys": 0, "plan": "reference"}
         return self._engine.counters() | {"plan": "eager"}
+
+
+def _read_sources(
+    engine: EngineName, source: Source | Mapping[str, Any] | None, sources: Sequence[Source] | None, unit: FleetUnit
+) -> list[Source]:
+    if unit not in FLEET_UNITS:
+        raise ValueError(f"unit: {unit!r}; it is one of {', '.join(FLEET_UNITS)}")
+    if source is not None and sources is not None:
+        raise ValueError("`source` is for one, `sources` for several; leave out one of them")
+    if isinstance(source, Mapping):
+        source = read_source(source, topic="records")
+    read = list(sources or []) if source is None else [source]
+    if engine == "reference" and read:
+        raise ValueError("the reference engine reads the tape's record shape only; leave out `source`")
+    return read
 
 
 def _check_without_bindings(engine: EngineName, patterns: Sequence[Pattern]) -> None:

@@ -16,15 +16,18 @@ from afa import _native
 from afa.arc_table import ArcTable, table_of
 from afa.arcs import read_expression
 from afa.changes import Changes, ChangesWithoutBindings, NativeChanges
+from afa.durations import parse_duration
 from afa.errors import RecordError, SnapshotError
 from afa.expression import Scope, Type, pack
-from afa.expression.tree import INT_MIN
+from afa.expression.tree import INT_MAX, INT_MIN
 from afa.pattern import Arc, CompiledQuery, CountWindow, Lifetime, Pattern, Time, TimeWindow
 from afa.reading import Fault
-from afa.records import ArcChange, ArcRetraction, Record, read_record
-from afa.source import Source, pack_source
+from afa.records import ArcChange, ArcPunctuation, ArcRetraction, Punctuation, Record
+from afa.source import FleetUnit, Source, SourcePunctuation, pack_source
 from afa.tape import TapeLine
 from afa.told_graphs import ToldGraphs
+
+MAX_AHEAD = "1h"  # of a source with slack that does not say
 
 
 def native_version() -> str:
@@ -54,14 +57,22 @@ class NativeEngine:
     """Feeds the native engine. Arc changes and conditions whose texts it has not seen come back to be checked."""
 
     def __init__(
-        self, patterns: list[Pattern], source: Source | None, limits: dict[str, int], *, bindings: bool = True
+        self,
+        patterns: list[Pattern],
+        sources: Sequence[Source],
+        limits: dict[str, int],
+        *,
+        unit: FleetUnit = "ms",
+        bindings: bool = True,
     ) -> None:
         self.patterns = patterns
-        self.source = source
+        self.sources = sources
         packed = [_packed_pattern(pattern, bindings) for pattern in patterns]
         has_queries = any(pattern.query for pattern in patterns)
         self._kind = ChangesWithoutBindings if has_queries and not bindings else NativeChanges
-        self.native = _native.NativeEngine(packed, pack_source(source), list(limits.items()))
+        self.native = _native.NativeEngine(packed, _mapping(sources, unit), list(limits.items()))
+        self._trusted: tuple[int, int | None] = (INT_MAX, None)
+        self._promise(unit)
         self._finals = {pattern.name: set(pattern.finals) for pattern in patterns}
         self._registers = {pattern.name: _told_names(pattern) for pattern in patterns}
         # Arcs whose text is all that there is to say of them, by the number of their body; and those that have more to
@@ -75,6 +86,24 @@ class NativeEngine:
             bodies = {arc_id: body for arc_id, body, _, _ in self.native.arcs(number)}
             for arc in pattern.arcs:
                 self._learn(number, bodies[arc.id], arc)
+
+    def _promise(self, unit: FleetUnit) -> None:
+        if self.sources:
+            self.native.take_only_events()
+        for source in self.sources:
+            slack, ahead = _lengths(source.punctuation, unit)
+            # Records without a partition come from the one source that there is.
+            for topic in [source.topic, ""] if len(self.sources) == 1 else [source.topic]:
+                self.native.promise(topic, slack, ahead, source.punctuation.in_band is False)
+
+    def trust_times(self, until: int | None, now: int | None) -> None:
+        trusted = (INT_MAX if until is None else until, now)
+        if trusted != self._trusted:
+            self.native.trust_times(*trusted)
+            self._trusted = trusted
+
+    def reached(self) -> list[tuple[str, int, int | None, int | None]]:
+        return self.native.reached()
 
     def _learn(self, pattern: int, body: int, arc: Arc) -> None:
         self._special.pop((pattern, arc.id), None)
@@ -102,12 +131,12 @@ class NativeEngine:
         return table
 
     def feed_arrow(
-        self, batch: Any, first: int, partition: tuple[str, int] | None, net_per_batch: bool
+        self, batch: Any, first: int, partitions: Sequence[tuple[str, int]] | None, net_per_batch: bool
     ) -> tuple[Changes, int]:
         """What a record batch leads to, and the number of its rows."""
         native = self.native
         try:
-            rows, told = native.feed_arrow(batch, first, partition, net_per_batch)
+            rows, told = native.feed_arrow(batch, first, partitions, net_per_batch)
         except (TypeError, ValueError) as error:
             raise RecordError(str(error), fix="see the columns in the engine page") from None
         while isinstance(told, int):
@@ -120,26 +149,37 @@ class NativeEngine:
         """Raw values, with what stands beside them."""
         lines = _Values(values, first)
         told = self._feed(lines, values, _Beside(**beside) if beside else None, first, net_per_batch)
-        if self.source is None and told.bad:
+        if not self.sources and told.bad:
             told.bad = [(index, _reason(lines.line(index), reason)) for index, reason in told.bad]
         return told
 
-    def feed_lines(
-        self,
-        lines: Sequence[TapeLine],
-        net_per_batch: bool,
-        partition: tuple[str, int] | None = None,
-        stops_at_bad: bool = False,
-    ) -> Changes:
+    def feed_lines(self, lines: Sequence[TapeLine], net_per_batch: bool, *, stops_at_bad: bool = False) -> Changes:
         """Lines of a tape, in the tape's shape."""
         beside = _Beside(numbers=[line.number for line in lines])
-        if partition:
-            beside.partitions = [partition] * len(lines)
         told = self._feed(
             _Lines(lines), [line.raw for line in lines], beside, 0, net_per_batch, stops_at_bad=stops_at_bad
         )
         told.bad = [(index, _reason(lines[index], reason)) for index, reason in told.bad]
         return told
+
+    def change(self, record: Record, raw: bytes, net_per_batch: bool, partition: tuple[str, int] | None) -> Changes:
+        """A punctuation or an arc change, whatever records look like. Raises RecordError if it is bad."""
+        native = self.native
+        native.begin(net_per_batch, isinstance(record, Punctuation | ArcPunctuation))
+        try:
+            if isinstance(record, ArcPunctuation):
+                native.punctuate_arcs(record.ts)
+            elif isinstance(record, Punctuation):
+                native.punctuate(record.ts, partition, None if record.when is None else _condition(record.when))
+            elif not native.change_arc(raw) and (late := self._answer_arc(record, raw)):
+                native.note_late(0, late)
+        except Fault as fault:
+            native.finish()
+            raise RecordError(fault.what, fix=fault.fix) from None
+        except RecordError:
+            native.finish()
+            raise
+        return self._changes(native.finish())
 
     def _feed(
         self,
@@ -170,20 +210,14 @@ class NativeEngine:
         try:
             condition = self.native.condition()
             if condition is not None:
-                checked = read_expression(condition, ("when",), Scope(), Type.BOOL)
-                self.native.punctuate_when(pack(checked))
-            elif late := self._answer_arc(self._record(line), line.raw):
+                self.native.punctuate_when(_condition(condition)[0])
+            elif late := self._answer_arc(line.read(), line.raw):
                 self.native.note_late(index, late)
         except Fault as fault:
             self._faults[index] = fault
             self.native.note_bad(index, fault.what)
         except RecordError as error:
             self.native.note_bad(index, error.what)
-
-    def _record(self, line: TapeLine) -> Record:
-        if self.source is not None and self.source.codec == "msgpack":
-            return read_record(msgpack.unpackb(line.raw), f"{line.number:012d}")
-        return line.read()
 
     def _answer_arc(self, record: Record, raw: bytes) -> str | None:
         """Applies an arc change, or says why it comes too late. Raises Fault if it is bad."""
@@ -284,6 +318,24 @@ class NativeEngine:
 
     def counters(self) -> dict[str, int]:
         return self.native.counters()
+
+
+def _mapping(sources: Sequence[Source], unit: FleetUnit) -> bytes:
+    first, *others = {pack_source(source, unit): None for source in sources} or {pack_source(None, unit): None}
+    if others:
+        raise ValueError("sources with different mappings are not there yet")
+    return first
+
+
+def _lengths(punctuation: SourcePunctuation, unit: FleetUnit) -> tuple[int | None, int | None]:
+    """Slack, and how far ahead of the clock times are believed."""
+    if punctuation.slack is None:
+        return None, None
+    return parse_duration(punctuation.slack, unit), parse_duration(punctuation.max_ahead or MAX_AHEAD, unit)
+
+
+def _condition(text: str) -> tuple[bytes, str]:
+    return pack(read_expression(text, ("when",), Scope(), Type.BOOL)), text
 
 
 def _told_names(pattern: Pattern) -> list[str]:

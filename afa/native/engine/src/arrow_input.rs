@@ -11,15 +11,15 @@ use crate::live_arcs::Judged;
 use crate::segment::{NO_KEY, Net};
 
 impl Engine {
-    /// Takes rows of a record batch from one index on; `first_number` makes the ids of rows without one. Stops like
-    /// `feed_raw`.
+    /// Takes rows of a record batch from one index on; `first_number` makes the ids of rows without one, and `origins`
+    /// says where each row comes from, or all of them. Stops like `feed_raw`.
     pub fn feed_arrow(
         &mut self,
         feeding: &mut Feeding,
         rows: &ArrowRows,
         from: usize,
         first_number: u64,
-        origin: Origin,
+        origins: &[Origin],
     ) {
         (feeding.fed.asks, feeding.fed.condition) = (None, None);
         let (mut begin, mut known) = (from, DictionaryKeys::default());
@@ -30,7 +30,7 @@ impl Engine {
             let chunk = self.add_chunk(Chunk::arrow(slice.clone(), first_number + begin as u64));
             // A punctuation among the rows must not clean up the chunk before the rows after it are taken.
             self.busy = Some(chunk);
-            let asks = self.feed_slice(feeding, &slice, chunk, begin, origin, &mut known);
+            let asks = self.feed_slice(feeding, &slice, chunk, begin, origins, &mut known);
             self.busy = None;
             if let Some(asks) = asks {
                 feeding.fed.asks = Some(index_of(asks));
@@ -47,15 +47,17 @@ impl Engine {
         rows: &ArrowRows,
         chunk: usize,
         base: usize,
-        origin: Origin,
+        origins: &[Origin],
         known: &mut DictionaryKeys,
     ) -> Option<usize> {
         feeding.segment.clear();
-        (feeding.segment.chunk, feeding.segment.origin) = (chunk, origin);
+        feeding.segment.chunk = chunk;
+        // One for all rows, or those of the rows from `base` on.
+        let origins = if origins.len() > 1 { &origins[base..] } else { origins };
         let mut at = 0;
         for special in rows.special_rows() {
             let (other, operation) = (special.row, special.operation);
-            self.add_stretch(feeding, rows, at, other, base, known);
+            self.add_stretch(feeding, rows, (at, other), base, origins, known);
             at = other + 1;
             let index = index_of(base + other);
             if let ("arc" | "arc-retract", Some(json)) = (operation, special.arc) {
@@ -68,11 +70,11 @@ impl Engine {
             if feeding.net == Net::Record {
                 self.findings.record = index;
             }
-            if !self.take_arrow_other(feeding, rows, &special, index, origin) {
+            if !self.take_arrow_other(feeding, rows, &special, index, origin_of(origins, other)) {
                 return Some(base + other);
             }
         }
-        self.add_stretch(feeding, rows, at, rows.len(), base, known);
+        self.add_stretch(feeding, rows, (at, rows.len()), base, origins, known);
         self.take_segment(&mut feeding.segment, feeding.net, &mut feeding.fed);
         None
     }
@@ -83,9 +85,9 @@ impl Engine {
         &mut self,
         feeding: &mut Feeding,
         rows: &ArrowRows,
-        from: usize,
-        to: usize,
+        (from, to): (usize, usize),
         base: usize,
+        origins: &[Origin],
         known: &mut DictionaryKeys,
     ) {
         if from == to {
@@ -94,10 +96,17 @@ impl Engine {
         let segment = &mut feeding.segment;
         if segment.keys.is_empty() {
             (segment.first, segment.first_record) = (from, index_of(base + from));
+            segment.origin = origin_of(origins, from);
         }
         let begin = from - segment.first;
         segment.keys.resize(begin, NO_KEY);
-        self.find_keys(feeding, rows, from, to, base, known);
+        let mut at = from;
+        while at < to {
+            let (origin, end) = run_of(origins, at, to);
+            feeding.segment.come_from(origin, end - feeding.segment.first);
+            self.find_keys(feeding, rows, (at, end), base, origin.domain, known);
+            at = end;
+        }
         let segment = &mut feeding.segment;
         let times = self.classify(segment.chunk, from, &segment.keys[begin..]);
         // What lies between two stretches has no time that counts.
@@ -170,4 +179,19 @@ impl Engine {
         feeding.fed.bad.push((index, fault));
         true
     }
+}
+
+/// Where a row comes from.
+fn origin_of(origins: &[Origin], row: usize) -> Origin {
+    origins[row.min(origins.len() - 1)]
+}
+
+/// Where rows from one on come from, and the first before `to` that comes from elsewhere.
+fn run_of(origins: &[Origin], from: usize, to: usize) -> (Origin, usize) {
+    let origin = origin_of(origins, from);
+    if origins.len() == 1 {
+        return (origin, to);
+    }
+    let same = origins[from..to].iter().take_while(|other| **other == origin).count();
+    (origin, from + same)
 }

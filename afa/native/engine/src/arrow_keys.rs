@@ -73,6 +73,7 @@ impl Engine {
         (values, indices): (&Texts, &[i32]),
         first: usize,
         rows: usize,
+        domain: usize,
         known: &mut DictionaryKeys,
     ) {
         let values = DictionaryTexts::of(values);
@@ -86,7 +87,7 @@ impl Engine {
             if self.numbers.is_still(number, standing) {
                 self.add_rows(feeding, Some(number), first + at, same);
             } else {
-                let key = self.number_of(feeding, values.get(index));
+                let key = self.number_of(values.get(index), domain);
                 self.add_rows(feeding, key, first + at, same);
                 if let (Some(found), Some(key)) = (known.found.get_mut(index), key) {
                     *found = (key, self.numbers.standing(key));
@@ -97,8 +98,8 @@ impl Engine {
     }
 
     #[allow(clippy::cast_possible_truncation)] // numbers of keys fit: limited by max_keys
-    fn number_of(&mut self, feeding: &Feeding, name: &str) -> Option<u32> {
-        let number = self.key_number(name, feeding.segment.origin.domain);
+    fn number_of(&mut self, name: &str, domain: usize) -> Option<u32> {
+        let number = self.key_number(name, domain);
         number.map(|number| number as u32)
     }
 
@@ -117,18 +118,18 @@ impl Engine {
         }
     }
 
-    /// Finds the keys of rows, and adds them to the segment; a row without one is noted as bad.
+    /// Finds the keys of rows from one partition, and adds them to the segment; a row without one is noted as bad.
     pub(crate) fn find_keys(
         &mut self,
         feeding: &mut Feeding,
         rows: &ArrowRows,
-        from: usize,
-        to: usize,
+        (from, to): (usize, usize),
         base: usize,
+        domain: usize,
         known: &mut DictionaryKeys,
     ) {
         if let Some(stretch) = rows.whole_stretch(from, to) {
-            self.find_dictionary_keys(feeding, stretch, base + from, rows.batch_len(), known);
+            self.find_dictionary_keys(feeding, stretch, base + from, rows.batch_len(), domain, known);
             return;
         }
         let mut keys = std::mem::take(&mut feeding.segment.keys);
@@ -143,7 +144,7 @@ impl Engine {
                     } else {
                         None
                     };
-                    let known = known.or_else(|| self.number_of(feeding, key));
+                    let known = known.or_else(|| self.number_of(key, domain));
                     if let Some(number) = known {
                         keys.push(number);
                         continue;

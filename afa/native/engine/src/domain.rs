@@ -13,6 +13,7 @@ use crate::page::Page;
 use crate::program::{UNRELEASED, UNSEEN};
 use crate::replaying::HeldOffsets;
 use crate::rows::{Rows, parts};
+use crate::slack::Promise;
 use crate::spine::Spine;
 use crate::stepper::expire;
 use crate::telling::Held;
@@ -30,6 +31,9 @@ pub(crate) struct Topic {
     pub(crate) name: Arc<str>,
     pub(crate) punctuation: Option<i64>,
     pub(crate) predicated: Vec<Predicated>,
+    pub(crate) promise: Promise,
+    /// The greatest time of its records, as far as times are believed.
+    pub(crate) newest: Option<i64>,
 }
 
 /// A partition: its topics, and how far it has come.
@@ -101,6 +105,7 @@ impl Engine {
         if first_use && self.domains[0].topics[0].punctuation.is_none() {
             self.domains[0].partition = partition;
             self.domains[0].topics[0].name = topic.into();
+            self.domains[0].topics[0].promise = self.promises.of(topic);
         }
         let known = self.find_domain(partition);
         if known.is_none() {
@@ -117,6 +122,7 @@ impl Engine {
         let topic = known.unwrap_or_else(|| {
             topics.push(Topic {
                 name: topic.into(),
+                promise: self.promises.of(topic),
                 ..Topic::default()
             });
             topics.len() - 1

@@ -131,6 +131,7 @@ pub struct Engine {
     pub(crate) chunks_after_sweep: usize,
     pub(crate) known_after_sweep: usize,
     pub(crate) live_partial_matches: usize,
+    pub(crate) promises: crate::slack::Promises,
 }
 
 impl Engine {
@@ -178,6 +179,7 @@ impl Engine {
             chunks_after_sweep: 64,
             known_after_sweep: 0,
             live_partial_matches: 0,
+            promises: crate::slack::Promises::default(),
             programs,
         };
         engine.rows.scanners = vec![Scanner::new(mapping, &[]), Scanner::new(Mapping::only_data(), &[])];

@@ -77,12 +77,7 @@ impl Segment {
         if !self.records.is_empty() {
             self.records.push(record);
         }
-        if origin != self.origin && self.origins.is_empty() {
-            self.origins = vec![self.origin; self.keys.len()];
-        }
-        if !self.origins.is_empty() {
-            self.origins.push(origin);
-        }
+        self.come_from(origin, self.keys.len() + 1);
         self.keys.push(key);
     }
 
@@ -127,6 +122,12 @@ impl Feeding {
         }
     }
 
+    /// Whether changes are told after every record.
+    #[must_use]
+    pub fn tells_each(&self) -> bool {
+        self.net == Net::Record
+    }
+
     /// Another batch in the memory of the one before, which has ended.
     pub fn begin(&mut self, net: Net, stops_at_bad: bool) {
         self.segment.clear();
@@ -141,6 +142,7 @@ impl Engine {
     /// Ends a batch: what waits is taken, and partitions advance.
     pub fn finish(&mut self, feeding: &mut Feeding) {
         self.take_segment(&mut feeding.segment, feeding.net, &mut feeding.fed);
+        self.settle_slack(feeding.net, &mut feeding.fed);
         if feeding.net == Net::Record {
             return;
         }
@@ -174,7 +176,7 @@ impl Engine {
 
     /// Everything before a record that is no insert has to be taken first. In a batch told net, a punctuation only
     /// decides what is late.
-    pub(crate) fn before_other(&mut self, feeding: &mut Feeding, is_punctuation: bool) {
+    pub fn before_other(&mut self, feeding: &mut Feeding, is_punctuation: bool) {
         if is_punctuation {
             self.take_segment(&mut feeding.segment, feeding.net, &mut feeding.fed);
         } else {
@@ -238,9 +240,15 @@ impl Engine {
             if let Some(offset) = records.replayed(index) {
                 let head = plain.map_or_else(|| *scanner.head(), PlainHead::full);
                 let origin = records.origin(index);
-                if holds(&self.domains[origin.domain], rows, &head, origin.topic, offset) {
+                let domain = &mut self.domains[origin.domain];
+                if holds(domain, rows, &head, origin.topic, offset) {
                     rows.arena.truncate(begin);
                     self.counters.skipped += 1;
+                    if segment.keys.is_empty() {
+                        domain.topics[origin.topic].meet(head.ts, self.promises.trust);
+                    } else {
+                        segment.skipped.push((segment.keys.len(), origin, head.ts));
+                    }
                     continue;
                 }
             }
@@ -319,6 +327,11 @@ impl Engine {
     /// Takes a record that is no insert; false if only the caller can judge it.
     fn take_other(&mut self, feeding: &mut Feeding, open: usize, raw: &Raw<'_>) -> bool {
         let (head, index) = (&raw.head, raw.index);
+        if let Some(refusal) = self.refusal(head.operation, raw.origin) {
+            feeding.fed.bad.push((index, refusal.into()));
+            self.forget_record(open, raw.begin);
+            return true;
+        }
         let is_punctuation = matches!(head.operation, Operation::Punctuation | Operation::ArcPunctuation);
         self.before_other(feeding, is_punctuation);
         if feeding.net == Net::Record {
@@ -367,7 +380,8 @@ impl Engine {
         fed: &mut Fed,
     ) {
         self.counters.events += 1;
-        if let Some(reason) = self.why_late(origin, retraction.ts, true, None) {
+        let behind = self.meet_retraction(origin, retraction.ts);
+        if let Some(reason) = behind.or_else(|| self.why_late(origin, retraction.ts, true, None)) {
             self.counters.late += 1;
             fed.late.push((index, reason));
             return;

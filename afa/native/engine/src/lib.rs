@@ -104,6 +104,7 @@ pub mod segment;
 pub mod selecting;
 mod shapes;
 mod side_by_side;
+pub mod slack;
 pub mod snapshot;
 pub mod snapshot_form;
 pub mod spine;

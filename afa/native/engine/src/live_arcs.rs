@@ -53,7 +53,7 @@ impl Engine {
     }
 
     /// Takes an arc record whose texts were checked before; false if they were not, or it may be bad.
-    pub(crate) fn take_arc(&mut self, json: &[u8], index: u32, fed: &mut Fed) -> bool {
+    pub fn take_arc(&mut self, json: &[u8], index: u32, fed: &mut Fed) -> bool {
         let Ok(json) = std::str::from_utf8(json) else {
             return false;
         };

@@ -10,6 +10,7 @@ use crate::kernel::vectorized;
 use crate::program::{Program, UNRELEASED, UNSEEN};
 use crate::rows::{Stretch, row_number};
 use crate::run_ends::RunEnds;
+use crate::slack::below;
 use crate::value::Value;
 
 /// No key: the row is not to be taken.
@@ -61,6 +62,8 @@ pub(crate) struct Segment {
     pub(crate) gapped: Vec<u32>,
     /// Rows that wait for the end of the batch.
     pub(crate) waiting: Waiting,
+    /// Records that are not taken, because their keys hold them: the place before which they came, origin and time.
+    pub(crate) skipped: Vec<(usize, Origin, i64)>,
 }
 
 impl Segment {
@@ -73,7 +76,7 @@ impl Segment {
             .unwrap_or(self.first_record + place_number)
     }
 
-    fn origin(&self, place: usize) -> Origin {
+    pub(crate) fn origin(&self, place: usize) -> Origin {
         self.origins.get(place).copied().unwrap_or(self.origin)
     }
 
@@ -99,10 +102,22 @@ impl Segment {
         }
     }
 
+    /// Rows up to a place, which are added next, come from here.
+    #[inline]
+    pub(crate) fn come_from(&mut self, origin: Origin, end: usize) {
+        if origin != self.origin && self.origins.is_empty() {
+            self.origins.resize(self.keys.len(), self.origin);
+        }
+        if origin != self.origin || !self.origins.is_empty() {
+            self.origins.resize(end, origin);
+        }
+    }
+
     pub(crate) fn clear(&mut self) {
         self.keys.clear();
         self.records.clear();
         self.origins.clear();
+        self.skipped.clear();
         self.run_ends.forget();
         (self.span, self.ascends) = (None, false);
     }
@@ -114,12 +129,15 @@ impl Engine {
         if segment.keys.is_empty() {
             return;
         }
-        let (oldest, _) = segment.span.unwrap_or_else(|| {
+        let (oldest, newest) = segment.span.unwrap_or_else(|| {
             let times = self.classify(segment.chunk, segment.first, &segment.keys);
             segment.ascends = times.ascend;
             (times.oldest, times.newest)
         });
-        self.counters.events += count_taken(&segment.keys);
+        let taken = count_taken(&segment.keys);
+        self.counters.events += taken;
+        let are_all = taken == segment.keys.len() as u64;
+        self.meet_rows(segment, are_all.then_some(newest), fed);
         // Observed patterns look at a key before and after each record; what they tell is netted at the end.
         if net == Net::Batch && self.observed.is_empty() {
             if !self.all_in_time(segment, oldest) {
@@ -247,7 +265,7 @@ impl Engine {
         let topic = &domain.topics[origin.topic];
         // An event from another partition than its key's must not go below what was cleaned up there.
         if let Some(bound) = topic.punctuation.filter(|bound| ts < *bound) {
-            return Some(format!("ts {ts} is below the punctuation {bound}"));
+            return Some(below(ts, bound));
         }
         let late = topic.predicated.iter().find(|known| {
             let holds = || {

@@ -12,6 +12,7 @@ use afa_engine::input::Feeding;
 use afa_engine::limits::Limits;
 use afa_engine::msgpack::Malformed;
 use afa_engine::segment::{Fed, Net};
+use afa_engine::slack::{Promise, Trust};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
@@ -21,7 +22,7 @@ use crate::arrow_capsule::{KnownSchema, import_batch};
 use crate::changes::{Memory, NativeChanges};
 use crate::guard::{broken, guarded};
 use crate::pattern::{apply_arc, build_engine};
-use crate::raw_input::{Beside, RawInput};
+use crate::raw_input::{Beside, RawInput, numbered};
 
 /// Patterns and the state of all keys. A batch is begun, fed in parts and finished; in between the caller checks what
 /// only it can check.
@@ -42,7 +43,8 @@ struct Batch {
     rows: ArrowRows,
     /// Makes the ids of rows without one.
     first_number: u64,
-    origin: Origin,
+    /// One for all rows, or one for each.
+    origins: Vec<Origin>,
 }
 
 /// What feeding rows led to.
@@ -66,6 +68,9 @@ type KeptKey = (PyBackedStr, Option<PyBackedBytes>, Vec<(PyBackedStr, i64)>);
 /// A partition, its keys, those that are degraded, and partial matches by pattern.
 type OfPartition = (u32, usize, usize, Vec<usize>);
 
+/// Topic, partition, punctuation, greatest time.
+type Reached = (String, u32, Option<i64>, Option<i64>);
+
 /// Id, number of the body, lifetime.
 type ArcLife = (String, u32, i64, Option<i64>);
 
@@ -88,10 +93,10 @@ impl NativeEngine {
             let Batch {
                 rows,
                 first_number,
-                origin,
+                origins,
             } = &batch;
             self.engine
-                .feed_arrow(&mut self.feeding, rows, from, *first_number, *origin);
+                .feed_arrow(&mut self.feeding, rows, from, *first_number, origins);
             if let Some(asks) = self.feeding.fed.asks {
                 self.batch = Some(batch);
                 return Answer::Asks(asks);
@@ -190,20 +195,27 @@ impl NativeEngine {
         &mut self,
         batch: &Bound<'_, PyAny>,
         first_number: u64,
-        partition: Option<(PyBackedStr, u32)>,
+        partitions: Option<Vec<(PyBackedStr, u32)>>,
         net_per_batch: bool,
     ) -> PyResult<(usize, Answer)> {
         let rows = import_batch(batch, &mut self.schema)?;
         let length = rows.len();
+        let partitions = partitions.unwrap_or_default();
+        if partitions.len() > 1 && partitions.len() != length {
+            let entries = partitions.len();
+            let what = format!("partitions: {entries} entries for {length} rows; give one for each, or one for all");
+            return Err(PyValueError::new_err(what));
+        }
         let answer = self.work(batch.py(), |native| {
-            let origin = partition.map_or(Origin::default(), |(topic, number)| {
-                native.engine.origin(&topic, number)
-            });
+            let mut origins = numbered(&mut native.engine, &partitions);
+            if origins.is_empty() {
+                origins.push(Origin::default());
+            }
             native.begin(net_per_batch, false);
             native.batch = Some(Batch {
                 rows,
                 first_number,
-                origin,
+                origins,
             });
             native.feed_batch(0)
         })?;
@@ -219,6 +231,83 @@ impl NativeEngine {
     /// Ends the batch and tells what it led to.
     fn finish(&mut self, py: Python<'_>) -> PyResult<NativeChanges> {
         self.work(py, Self::changes)
+    }
+
+    /// Begins a batch of one record that the caller has read.
+    #[pyo3(name = "begin")]
+    fn begin_change(&mut self, py: Python<'_>, net_per_batch: bool, is_punctuation: bool) -> PyResult<()> {
+        self.work(py, |native| {
+            native.begin(net_per_batch, false);
+            native.engine.before_other(&mut native.feeding, is_punctuation);
+        })
+    }
+
+    /// No later event with a smaller `ts`, or none for which a condition holds: its compact form and its text.
+    fn punctuate(
+        &mut self,
+        py: Python<'_>,
+        ts: i64,
+        partition: Option<(PyBackedStr, u32)>,
+        when: Option<(PyBackedBytes, PyBackedStr)>,
+    ) -> PyResult<()> {
+        let read = |(packed, text): (PyBackedBytes, PyBackedStr)| Node::read(&packed, &[]).map(|node| (node, text));
+        let when = when.map(read).transpose().map_err(malformed)?;
+        self.work(py, |native| {
+            let origin = partition.map_or(Origin::default(), |(topic, number)| {
+                native.engine.origin(&topic, number)
+            });
+            match when {
+                Some((condition, text)) => native.engine.punctuate_when(origin, ts, condition, &text),
+                None => native.engine.punctuate(origin, ts, native.feeding.tells_each()),
+            }
+        })
+    }
+
+    /// No later arc record that changes anything before `ts`.
+    fn punctuate_arcs(&mut self, py: Python<'_>, ts: i64) -> PyResult<()> {
+        self.work(py, |native| {
+            native.engine.punctuate_arcs(ts, native.feeding.tells_each());
+        })
+    }
+
+    /// Takes the JSON of an arc change; false if the caller has to check its texts first.
+    fn change_arc(&mut self, py: Python<'_>, record: &[u8]) -> PyResult<bool> {
+        self.work(py, |native| native.engine.take_arc(record, 0, &mut native.feeding.fed))
+    }
+
+    /// Says what is promised of a topic.
+    #[pyo3(signature = (topic, slack, max_ahead, has_no_punctuations))]
+    fn promise(
+        &mut self,
+        py: Python<'_>,
+        topic: &str,
+        slack: Option<i64>,
+        max_ahead: Option<i64>,
+        has_no_punctuations: bool,
+    ) -> PyResult<()> {
+        let promise = Promise {
+            slack,
+            max_ahead,
+            has_no_punctuations,
+        };
+        self.work(py, |native| native.engine.promise(topic, promise))
+    }
+
+    /// From now on changes of patterns among raw records are bad records.
+    fn take_only_events(&mut self, py: Python<'_>) -> PyResult<()> {
+        self.work(py, |native| native.engine.take_only_events())
+    }
+
+    /// From now on records with a time after `until`, or too far ahead of `now`, move no punctuation.
+    fn trust_times(&mut self, py: Python<'_>, until: i64, now: Option<i64>) -> PyResult<()> {
+        self.work(py, |native| native.engine.trust_times(Trust { until, now }))
+    }
+
+    /// How far topics have come.
+    fn reached(&self) -> Vec<Reached> {
+        let told =
+            |(topic, number, punctuation, newest): (&str, _, _, _)| (topic.to_owned(), number, punctuation, newest);
+        self.engine.reached().map(told).collect()
     }
 
     /// The condition that had to be checked, in the compact form.

@@ -177,7 +177,11 @@ impl RawBatch for Accompanied<'_> {
 }
 
 fn origins(engine: &mut Engine, beside: &Beside) -> Option<Vec<Origin>> {
-    let partitions = beside.partitions.as_ref()?;
+    Some(numbered(engine, beside.partitions.as_ref()?))
+}
+
+/// The numbers of topics and partitions.
+pub(crate) fn numbered(engine: &mut Engine, partitions: &[(PyBackedStr, u32)]) -> Vec<Origin> {
     let mut last: Option<(&PyBackedStr, u32, Origin)> = None;
     let mut origins = Vec::with_capacity(partitions.len());
     for (topic, partition) in partitions {
@@ -186,7 +190,7 @@ fn origins(engine: &mut Engine, beside: &Beside) -> Option<Vec<Origin>> {
         last = Some((topic, *partition, origin));
         origins.push(origin);
     }
-    Some(origins)
+    origins
 }
 
 fn borrowed_headers(beside: &Beside) -> Vec<Vec<(&str, &[u8])>> {
