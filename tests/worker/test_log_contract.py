@@ -346,7 +346,8 @@ def test_who_was_not_polled_for_too_long_has_lost_its_partitions(log):
     assert ("a", "lost", {0}) not in told
     assert ("a", "lost", {1}) not in told  # callbacks are called by polls only
     settled(log, [first, second], 1, 1)
-    assert [what for name, what, _ in told if name == "a"] == ["assigned", "lost", "assigned"]
+    # Whoever came first may have had both, and given one up.
+    assert [what for name, what, _ in told if name == "a"][-2:] == ["lost", "assigned"]
     assert KafkaError._MAX_POLL_EXCEEDED in first.errors
 
 
@@ -448,6 +449,7 @@ def test_a_paused_partition_is_not_read(log):
 def test_offsets_are_found_by_time(log):
     topic = filled(log)
     reader = log.consumer()
+    reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=CALL_S)  # a new client knows no partitions
     assert reader.offsets_for_times([TopicPartition(topic, 0, 1_700_000_002_500)], CALL_S)[0].offset == 3
     assert reader.offsets_for_times([TopicPartition(topic, 0, 1_700_000_009_000)], CALL_S)[0].offset == -1
 
