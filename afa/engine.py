@@ -191,8 +191,7 @@ class Engine:
         """Snapshots of keys of a partition that are dirty since a stamp smaller than `before`, the longest dirty first.
 
         They are clean then. None stands for a key that is back at the start: a snapshot of it that was taken before
-        says too much. If no snapshot of it was ever taken, it is left out, unless records since the stamp of
-        `oldest_dirty` are its own.
+        says too much, and a replay from the midst of its records would begin what had ended.
         """
         return self._snapshots().take_dirty(partition, before, most)
 

@@ -34,6 +34,8 @@ class Phase(Enum):
     LIVE = "matching"
 
 
+NEVER: Final = -(2**63)
+
 MOVES: Final = {
     Phase.COMING: {Phase.RESTORING, Phase.LIVE},
     Phase.RESTORING: {Phase.REPLAYING, Phase.LIVE},
@@ -100,7 +102,8 @@ class Partition:
             offsets=batch.offsets,
             stamp=stamp,
             replay=self.phase is Phase.REPLAYING,
-            now=now,
+            # A replay knows what was late, and where it ends: no clock may judge its records a second time.
+            **({"trusted_until": NEVER} if self.phase is Phase.REPLAYING else {"now": now}),
         )
         self.advance(batch.next_offsets())
         self.quiet_commits = 0

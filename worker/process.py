@@ -164,7 +164,10 @@ class Process:
             if reaction_of_producer(failed.args[0]) is Reaction.END:
                 raise WorkerError(f"a new producer: {failed.args[0].str()}") from None
             self.clock.sleep(1.0)
-            self._renew(True)
+            try:
+                self._renew(True)
+            except KafkaException as again:
+                raise WorkerError(f"no new producer: {again.args[0].str()}", fix="restart it") from None
 
     def _look_whether_replaced(self) -> None:
         """A zombie that made itself a new producer would fence its healthy replacement: the consumer knows first."""

@@ -30,13 +30,19 @@ class Idle:
         if self._rules:
             self._last.update(dict.fromkeys({(message.topic(), message.partition()) for message in messages}, now))
 
+    @staticmethod
+    def _largest(partition: Partition, topic: str, rule: IdleRule) -> int | None:
+        """The largest time of the source; after a restore the committed punctuation tells it."""
+        largest, punctuation = partition.largest_ts(topic), partition.mark.punctuations.get(topic)
+        return largest if largest is not None or punctuation is None else punctuation + rule.slack
+
     def due(self, partition: Partition, ends: Mapping[tuple[str, int], int], now: float) -> Iterator[tuple[str, int]]:
         """Topics whose punctuation the clock moves now, and to where."""
         for topic, rule in self._rules.items():
             place = (topic, partition.number)
             last = self._last.setdefault(place, now)
             silent_s = now - last
-            largest = partition.largest_ts(topic)
+            largest = self._largest(partition, topic, rule)
             at_end = ends.get(place, -1) >= partition.mark.positions[topic]
             if silent_s >= rule.idle_s and at_end and largest is not None:
                 yield topic, largest + int(silent_s * rule.units_per_s) - rule.slack

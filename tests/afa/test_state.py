@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.long_tapes import Record, arc_change
 from support.random_cases import SETTINGS, RandomCase, number_in_order
@@ -68,6 +68,7 @@ def coming_and_going(seed: int) -> StateTopic:
     return StateTopic(seed, [build_pattern(document | {"arcs": arcs})], tapes, rng.choice(["record", "batch"]))
 
 
+@example(seed=35711)  # a key that came and went between two commits, and a replay from the midst of it
 @settings(max_examples=60)
 @given(seed=SEEDS)
 def test_keys_come_and_go(seed: int) -> None:

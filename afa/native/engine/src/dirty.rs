@@ -160,29 +160,18 @@ impl Engine {
         let Some(domain) = self.find_domain(partition) else {
             return Ok(Vec::new());
         };
-        let (mut taken, mut idle) = (Vec::new(), Vec::new());
-        while taken.len() + idle.len() < most
+        let mut taken = Vec::new();
+        while taken.len() < most
             && let Some((stamp, number)) = self.first_dirty(domain)
             && stamp < before
         {
             let place = number as usize;
             let snapshot = self.seal_key(place)?;
-            let (was_kept, last) = (self.dirty.kept[place], self.dirty.marks[place].last);
             self.dirty.note_snapshot(place, snapshot.is_some());
             self.list_as_resting(place);
-            let Some(name) = self.keys[place].as_ref().map(|key| key.name.clone()) else {
-                continue;
-            };
-            if snapshot.is_some() || was_kept {
-                taken.push((name, snapshot));
-            } else {
-                idle.push((name, last));
-            }
-        }
-        // Who replays from the oldest stamp must not meet some records of a key that is back at the start, but not all.
-        if let Some((oldest, _)) = self.first_dirty(domain) {
-            let is_split = |(_, last): &(Arc<str>, u64)| *last >= oldest;
-            taken.extend(idle.into_iter().filter(is_split).map(|(name, _)| (name, None)));
+            // Also if no snapshot was ever taken of one that is back at the start: who replays from a point in the midst
+            // of its records must leave out all of them.
+            taken.extend(self.keys[place].as_ref().map(|key| (key.name.clone(), snapshot)));
         }
         Ok(taken)
     }
