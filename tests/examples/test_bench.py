@@ -138,7 +138,7 @@ def test_two_symbols_are_as_selective_as_in_the_paper() -> None:
 
 
 def test_no_speed_is_shown_if_bindings_differ() -> None:
-    def short_sighted(patterns, *, net):
+    def short_sighted(patterns, *, net, bindings=True):
         return ArrowReference([replace(pattern, window=TimeWindow(5)) for pattern in patterns], net=net)
 
     with pytest.raises(DisagreementError, match=r"with what they bind, \d+ are missing and 0 too many; no speed"):
@@ -196,7 +196,7 @@ def test_without_a_compiler_there_is_no_ratio() -> None:
 
 
 def test_no_speed_is_shown_if_the_matches_differ() -> None:
-    def forgetful(patterns, *, net):
+    def forgetful(patterns, *, net, bindings=True):
         engine = ArrowReference(patterns, net=net)
         engine.engine.feed = lambda record, feed=engine.engine.feed: replace(feed(record), changes=[])
         return engine

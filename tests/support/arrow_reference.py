@@ -17,7 +17,8 @@ _OF_THE_RECORD = {"key", "ts", "id", "seq", "rev", "op", "type", "arc"}
 
 
 class ArrowChanges:
-    def __init__(self, changes: list[Change], late: list[tuple[int, str]]) -> None:
+    def __init__(self, changes: list[Change], late: list[tuple[int, str]], bindings: bool) -> None:
+        self.bindings = bindings
         self.changes = [change for change in changes if isinstance(change, MatchChange)]
         self.late = late
         self.bad: list[tuple[int, str]] = []
@@ -29,7 +30,7 @@ class ArrowChanges:
             "start": pa.array([change.match.start for change in self.changes], pa.int64()),
             "end": pa.array([change.match.end for change in self.changes], pa.int64()),
         }
-        if any(change.match.bindings is not None for change in self.changes):
+        if self.bindings and any(change.match.bindings is not None for change in self.changes):
             columns["bindings"] = pa.array([json.dumps(change.as_json()["bindings"]) for change in self.changes])
         if ids:
             columns["match"] = pa.array([change.id for change in self.changes], pa.string())
@@ -37,8 +38,9 @@ class ArrowChanges:
 
 
 class ArrowReference:
-    def __init__(self, patterns: Sequence[Pattern], *, net: str) -> None:
+    def __init__(self, patterns: Sequence[Pattern], *, net: str, bindings: bool = True) -> None:
         assert net in {"record", "batch"}
+        self.bindings = bindings
         self.engine = ReferenceEngine(patterns)
         self.fed = 0
 
@@ -52,7 +54,7 @@ class ArrowReference:
             changes += step.changes
             if step.late:
                 late.append((index, step.late))
-        return ArrowChanges(changes, late)
+        return ArrowChanges(changes, late, self.bindings)
 
 
 def record_of(row: dict[str, Any]) -> dict[str, Any]:
