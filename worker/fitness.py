@@ -12,7 +12,14 @@ from worker.errors import WorkerError
 
 def check_fitness(patterns: Iterable[Pattern], fleet: Fleet) -> None:
     """Raises WorkerError that names the pattern, what does not fit, and how to mend it."""
+    topics = {source.topic for source in fleet.sources}
     for pattern in patterns:
+        if pattern.sources is not None and set(pattern.sources) != topics:
+            raise WorkerError(
+                f"the pattern `{pattern.name}` names some of the fleet's sources, which is not there yet",
+                fix="delete `sources` from it, or run it in a fleet of those sources",
+                exit_code=1,
+            )
         for source in fleet.sources:
             _check_key(pattern, source)
 

@@ -1,0 +1,35 @@
+"""What a fleet cannot run is refused before the first event."""
+
+from dataclasses import replace
+
+import pytest
+
+from afa.document import build_pattern
+from afa.source import Source
+from arcfleet.fleet.document import load_fleet
+from worker.errors import WorkerError
+from worker.fitness import check_fitness
+
+PATTERN = build_pattern(
+    {"pattern": "p", "key": "symbol", "start": "a", "final": ["b"], "arcs": [{"id": "x", "from": "a", "to": "b"}]}
+)
+
+
+def fleet_of(*sources):
+    return replace(load_fleet(None, {}, {}), sources=sources)
+
+
+@pytest.mark.parametrize("key", ["record", "data.symbol"])
+def test_a_pattern_keyed_as_its_topic_runs(key):
+    check_fitness([PATTERN, replace(PATTERN, sources=("t",))], fleet_of(Source("t", key=key)))
+
+
+def test_a_pattern_keyed_otherwise_is_refused():
+    with pytest.raises(WorkerError, match=r"keyed by `symbol`, but the source t by `data\.user`") as caught:
+        check_fitness([PATTERN], fleet_of(Source("t", key="data.user")))
+    assert caught.value.exit_code == 1
+
+
+def test_a_pattern_of_some_sources_is_not_there_yet():
+    with pytest.raises(WorkerError, match="not there yet"):
+        check_fitness([replace(PATTERN, sources=("t",))], fleet_of(Source("t"), Source("u")))
