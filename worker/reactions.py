@@ -84,7 +84,7 @@ CONSUMING: Final[dict[int, Reaction]] = {
     KafkaError._AUTHENTICATION: Reaction.END,
 }
 
-_GONE: Final = "records that were not read yet are gone: see the topic's retention, then take --accept-lost-state"
+_GONE: Final = "records that were not read yet are gone: see the topic's retention, and begin a fleet with another name"
 _FIXES: Final[dict[int, str]] = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant the worker's user what docs/fleet.md lists",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "grant READ on the group with the fleet's name",
