@@ -37,12 +37,12 @@ def event(number, ts, key, **data):
     return {"id": f"e{number}", "key": key, "ts": ts, "type": data.pop("type", "t"), "data": data}
 
 
-def calm_run(seed, document, records, seconds, *, source=None, folder=None):
+def calm_run(seed, document, records, seconds, *, source=None, folder=None, **settings):
     path = None
     if source is not None:
         path = folder / "fleet.yaml"
         path.write_text(json.dumps({"fleet": "local", "sources": [{"topic": "events"} | source]}))
-    fleet = load_fleet(path, {"bootstrap": "fake:9092", "snapshot_interval": "2s"})
+    fleet = load_fleet(path, {"bootstrap": "fake:9092", "snapshot_interval": "2s"} | settings)
     simulation = Simulation(seed, fleet, [document], chances=Chances.none())
     simulation.run(records, seconds)
     return simulation
@@ -200,3 +200,25 @@ def test_a_clock_in_the_future_finishes_nothing_early(tmp_path):
     assert audit(simulation.changes()).net == {}, "`b` came in time, and of the year 2100 nothing is over"
     assert not [record for number in range(simulation.partitions) for record in simulation.committed("late", number)]
     assert all(change["ts"] < YEAR_2100_MS for change in told(simulation, "punctuation"))
+
+
+def test_what_the_clock_has_made_late_stays_late_in_a_replay(tmp_path):
+    """The replay has no clock: only the late topic tells that the record came too late."""
+    source = {"punctuation": {"slack": "0ms", "idle": "100ms"}}
+    settings = {"commit_interval": "1s", "snapshot_interval": "60s"}
+    simulation = calm_run(1, PAIR | {"within": 60_000}, [], 1.0, source=source, folder=tmp_path, **settings)
+    began = now_ms(simulation)
+    simulation.publish(event(1, began, "k", x=5))
+    keep_turning(simulation, 1.5)
+    assert told(simulation, "punctuation")[-1]["ts"] > began + 1
+    simulation.publish(event(2, began + 1, "k", x=1))
+    simulation.publish(event(3, now_ms(simulation), "k", x=5))
+    keep_turning(simulation, 1.5)
+    restart_all(simulation)
+    await_ready(simulation)
+    for number, x in ((4, 9), (5, 1), (6, 9)):
+        simulation.publish(event(number, now_ms(simulation) + number, "k", x=x))
+    keep_turning(simulation, 3)
+    (late,) = [record for number in range(simulation.partitions) for record in simulation.committed("late", number)]
+    assert json.loads(late.value)["id"] == "e2"
+    assert [match["events"] for match in audit(simulation.changes()).net.values()] == [{"first": "e5", "last": "e6"}]
