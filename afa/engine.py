@@ -200,15 +200,20 @@ class Engine:
         return self._snapshots().oldest_dirty(partition)
 
     def restore_keys(
-        self, partition: int, snapshots: Sequence[tuple[str, bytes | None, Sequence[tuple[str, int]]]]
-    ) -> None:
+        self,
+        partition: int,
+        snapshots: Sequence[tuple[str, bytes | None, Sequence[tuple[str, int]]]],
+        *,
+        tells: bool = False,
+    ) -> Changes:
         """As `restore`, for many keys of one partition: key, snapshot, and by topic the first offset it does not hold.
 
         None instead of a snapshot is what `take_dirty` said of a key that is back at the start. Punctuations stay what
         they are. The keys are clean. The first fault is raised as SnapshotError that names its key: the keys before it
         are restored, it and those after it are not.
+        With `tells` the matches that stand of the stored events are told, as an engine has to whose patterns are new.
         """
-        self._snapshots().restore_keys(partition, snapshots)
+        return self._snapshots().restore_keys(partition, snapshots, tells)
 
     def end_replay(self, partition: int) -> None:
         """Forgets which offsets the keys of a partition hold."""

@@ -263,13 +263,16 @@ class NativeEngine:
         self._restore_graphs([key])
 
     def restore_keys(
-        self, partition: int, snapshots: Sequence[tuple[str, bytes | None, Sequence[tuple[str, int]]]]
-    ) -> None:
+        self, partition: int, snapshots: Sequence[tuple[str, bytes | None, Sequence[tuple[str, int]]]], tells: bool
+    ) -> Changes:
         try:
-            self.native.restore_keys(partition, snapshots)
+            told = self.native.restore_keys(partition, snapshots, tells)
         except ValueError as error:
             raise SnapshotError(str(error)) from None
+        if tells:
+            return self._changes(told)
         self._restore_graphs([key for key, _, _ in snapshots])
+        return Changes([], [], [])
 
     def _restore_graphs(self, keys: list[str]) -> None:
         if self._graphs is not None:

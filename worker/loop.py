@@ -279,7 +279,8 @@ class Loop:
                     self.parts.observer.changes(self.parts.publisher.changes(partition.number, told))
             else:
                 self.parts.checkpoint.commit(self.partitions.values(), leaving=frozenset({partition.number}))
-                partition.rebuilt(records, newest, self.parts.make_engine)
+                for told in partition.rebuilt(records, newest, self.parts.make_engine):
+                    self.parts.observer.changes(self.parts.publisher.changes(partition.number, told))
 
     def _advance_idle(self) -> None:
         now = self.parts.clock.monotonic()

@@ -11,7 +11,7 @@ from support.simulation import Chances, Simulation
 
 from afa import Engine
 from afa.document import build_pattern
-from arcfleet.fleet.arcs import StampedArc
+from arcfleet.fleet.arcs import ArcTable, StampedArc, stamp
 from arcfleet.fleet.document import load_fleet
 
 EVENTS, KEYS, SECONDS = 400, 12, 40.0
@@ -52,8 +52,11 @@ def disordered_events(seed):
     return records
 
 
-def expected(records, changes):
-    engine = Engine([build_pattern(CLIMB)], engine="reference", net="batch")
+FALL = CLIMB | {"pattern": "fall", "arcs": [*CLIMB["arcs"][:2], CLIMB["arcs"][2] | {"when": "e.x == 7"}]}
+
+
+def expected(records, changes, *others):
+    engine = Engine(map(build_pattern, [CLIMB, *others]), engine="reference", net="batch")
     arcs = [change.as_change() for change in changes]
     return audit(engine.feed([json.dumps(record).encode() for record in [*arcs, *records]]).to_records()).net
 
@@ -70,12 +73,12 @@ def simulated(seed, **settings):
     return simulation, records
 
 
-def assert_exact(simulation, records):
+def assert_exact(simulation, records, *others):
     found = audit(simulation.changes())
     told = f"seed {simulation.seed}: {dict(simulation.happened)}"
     assert not found.doubles, (told, found.doubles[:3])
     assert not found.orphans, (told, found.orphans[:3])
-    wanted = expected(records, CHANGES)
+    wanted = expected(records, CHANGES, *others)
     assert found.net.keys() == wanted.keys() != set(), told
 
 
@@ -148,6 +151,16 @@ def test_a_fleet_in_calm():
 def test_nothing_is_lost_or_doubled_whatever_goes_wrong(seed):
     simulation, records = simulated(seed, static=bool(seed % 3))
     assert_exact(simulation, records)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_new_pattern_tells_what_it_finds_among_stored_events(seed):
+    """It comes in one go with changes of one that runs, and what it has told it can take back."""
+    simulation = Simulation(seed, fleet(seed), [CLIMB], static=bool(seed % 3))
+    records = disordered_events(seed)
+    head, *arcs = stamp([FALL], ArcTable())
+    simulation.run(records, SECONDS, middle=lambda: simulation.publish_arcs([CHANGES[0], head, *arcs, CHANGES[1]]))
+    assert_exact(simulation, records, FALL)
 
 
 def test_the_same_seed_plays_the_same_run():

@@ -88,6 +88,11 @@ impl NativeEngine {
         NativeChanges::new(self.engine.take_changes(), fed, self.memory.clone())
     }
 
+    /// What was said without a batch.
+    fn told_so_far(&mut self) -> NativeChanges {
+        NativeChanges::new(self.engine.take_changes(), Fed::default(), self.memory.clone())
+    }
+
     fn feed_batch(&mut self, from: usize) -> Answer {
         if let Some(batch) = self.batch.take() {
             let Batch {
@@ -387,18 +392,25 @@ impl NativeEngine {
         restored.map_err(|fault| PyValueError::new_err(fault.to_string()))
     }
 
-    /// Makes keys of a partition what their snapshots say; without a snapshot nothing is known of a key.
+    /// Makes keys of a partition what their snapshots say; without a snapshot nothing is known of a key. The answer is
+    /// what stands of them, if that is to be told.
     #[allow(clippy::needless_pass_by_value)] // a list has no borrowed form
-    fn restore_keys(&mut self, py: Python<'_>, partition: u32, snapshots: Vec<KeptKey>) -> PyResult<()> {
+    fn restore_keys(
+        &mut self,
+        py: Python<'_>,
+        partition: u32,
+        snapshots: Vec<KeptKey>,
+        tells: bool,
+    ) -> PyResult<NativeChanges> {
         let restored = self.work(py, |native| {
-            for (key, bytes, held) in &snapshots {
+            snapshots.iter().try_for_each(|(key, bytes, held)| {
                 let held = held.iter().map(|(topic, offset)| (&**topic, *offset));
-                let restored = native.engine.restore_in(partition, key, bytes.as_deref(), held);
-                restored.map_err(|fault| format!("key {:?}: {fault}", &**key))?;
-            }
-            Ok(())
+                let restored = native.engine.restore_in(partition, key, bytes.as_deref(), held, tells);
+                restored.map_err(|fault| format!("key {:?}: {fault}", &**key))
+            })
         })?;
-        restored.map_err(|fault: String| PyValueError::new_err(fault))
+        restored.map_err(PyValueError::new_err)?;
+        Ok(self.told_so_far())
     }
 
     /// Forgets what keys of a partition hold of records that are replayed.
@@ -433,14 +445,8 @@ impl NativeEngine {
     /// What has been told of keys by patterns that bind, as far as it may change.
     #[allow(clippy::needless_pass_by_value)] // as above
     fn told(&mut self, py: Python<'_>, keys: Vec<PyBackedStr>) -> PyResult<NativeChanges> {
-        let memory = self.memory.clone();
-        let table = self.work(py, |native| {
-            for key in &keys {
-                native.engine.tell_known(key);
-            }
-            native.engine.take_changes()
-        })?;
-        Ok(NativeChanges::new(table, Fed::default(), memory))
+        self.work(py, |native| keys.iter().for_each(|key| native.engine.tell_known(key)))?;
+        Ok(self.told_so_far())
     }
 
     /// The hash of all that is known of a key, in hex; none if nothing is.
