@@ -41,6 +41,7 @@ _RESTART_S: Final = (0.0, 1.0, 2.0, 5.0, 10.0)  # before the first restart in a 
 _LASTED_S: Final = 30.0  # whoever ran for so long begins at the first again
 # Ends that another start does not change: the input or the command line is not acceptable.
 _FOR_GOOD: Final = (1, 2)
+_BY_SIGNAL: Final = 128  # statuses from here on
 
 Say = Callable[[str], None]
 
@@ -223,7 +224,8 @@ class LocalStack:
         worker.in_a_row += 1
         worker.due_s = now + wait_s
         when = f" in {wait_s:g} s" if wait_s else ""
-        self._say(f"{worker.name} has ended with status {status}; it is started again{when}")
+        why = f". {worker.log.explain()}" if 0 < status < _BY_SIGNAL else ""
+        self._say(f"{worker.name} has ended with status {status}; it is started again{when}{why}")
 
 
 def _end(process: GuardedProcess) -> None:
