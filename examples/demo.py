@@ -19,12 +19,10 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import TopicPartition
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -33,9 +31,9 @@ from rich.text import Text
 
 from afa import Engine, load_patterns
 from afa.pattern import Pattern
-from arcfleet.fleet.clients import open_consumer, open_producer, producer_settings, reader_settings
-from arcfleet.fleet.tailing import Ends, Tail, ToldChange, assign, follow, read_change, tail_settings
-from arcfleet.fleet.topic_admin import connect, read_ends
+from arcfleet.fleet.clients import open_consumer, open_producer, producer_settings
+from arcfleet.fleet.looking_on import left_to_do, net_matches
+from arcfleet.fleet.tailing import ToldChange, assign, read_change, tail_settings
 from arcfleet.local.errors import LocalKafkaError
 from arcfleet.local.stack import PARTITIONS, LocalStack
 from arcfleet.net_matches import NetMatches
@@ -110,10 +108,8 @@ class Matches:
     """The matches topic, as somebody reads it who only looks at what is committed."""
 
     def __init__(self, stack: LocalStack) -> None:
-        self.stack = stack
-        self.topic = stack.fleet.topic("matches")
         self.consumer = open_consumer(tail_settings(stack.fleet))
-        assign(self.consumer, self.topic, PARTITIONS, latest=False)
+        assign(self.consumer, stack.fleet.topic("matches"), PARTITIONS, latest=False)
 
     def poll(self, wait_s: float) -> Iterator[ToldChange]:
         """The changes that have come."""
@@ -123,17 +119,6 @@ class Matches:
                 told = read_change(message.value(), message.key(), message.headers() or [])
                 if told.record["op"] != "punctuation":
                     yield told
-
-    def all_of_them(self) -> NetMatches[ToldChange]:
-        """Read once more, from the beginning to the end."""
-        net = NetMatches[ToldChange]()
-        ends = Ends(read_ends(connect(self.stack.fleet, 10.0), self.topic, PARTITIONS))
-        with closing(open_consumer(tail_settings(self.stack.fleet))) as consumer:
-            assign(consumer, self.topic, PARTITIONS, latest=False)
-            for batch in Tail(ends, DEADLINE_S, time.monotonic).batches(consumer, lambda: False):
-                for message in batch:
-                    follow(net, read_change(message.value(), message.key(), message.headers() or []))
-        return net
 
 
 class Source:
@@ -153,11 +138,7 @@ class Source:
     def left(self) -> int:
         """Records that the fleet has not committed yet."""
         self.producer.flush(10)
-        with closing(open_consumer(reader_settings(self.fleet))) as asked:
-            places = [TopicPartition(self.topic, number) for number in range(PARTITIONS)]
-            committed = {place.partition: max(place.offset, 0) for place in asked.committed(places, 10)}
-            ends = {place.partition: asked.get_watermark_offsets(place, timeout=10)[1] for place in places}
-        return sum(ends[number] - committed[number] for number in ends)
+        return left_to_do(self.fleet)
 
 
 def market() -> Iterator[dict[str, Any]]:
@@ -194,17 +175,17 @@ def opening(stage: Stage, source: Source, matches: Matches, pattern: Pattern) ->
                 stage.say(Text.assemble("    ", change_line(told)))
                 awaited -= 1
         stage.pause(PAUSE_PER_TICK_S)
-    chart(stage, ticks, matches)
+    chart(stage, ticks, source)
 
 
-def chart(stage: Stage, ticks: list[dict[str, Any]], matches: Matches) -> None:
+def chart(stage: Stage, ticks: list[dict[str, Any]], source: Source) -> None:
     """The ticks in the order in which they happened, and the match that stands."""
     ordered = sorted(ticks, key=lambda tick: int(tick["ts"]))
     places = {tick["id"]: place for place, tick in enumerate(ordered)}
     stage.console.print()
     stage.say(Text("".join(f"{tick['id']:^{TICK_WIDTH}}" for tick in ordered), "dim"))
     stage.say(Text.assemble(*(_arrow(tick["data"]["change"]) for tick in ordered)))
-    for told in matches.all_of_them().standing.values():
+    for told in net_matches(source.fleet).standing.values():
         first, last = (places[told.record["events"][end]] for end in ("first", "last"))
         line = "╰" + "─" * ((last - first) * TICK_WIDTH - 1) + "╯"
         stage.say(Text(" " * (first * TICK_WIDTH + TICK_WIDTH // 2) + line, "green"))
@@ -256,14 +237,14 @@ def _scene(stage: Stage, done: int, of: int) -> Group:
     return Group(*lines, Text(), bar)
 
 
-def count(stage: Stage, source: Source, matches: Matches, pattern: Pattern) -> bool:
+def count(stage: Stage, source: Source, pattern: Pattern) -> bool:
     """The whole matches topic, read anew, beside what the reference engine says; whether they are the same."""
     stage.title(
         "The count",
         "All of the matches topic, read anew; and the same ticks in the reference engine: one process, no Kafka, "
         "no crash. Matches are compared by their ids.",
     )
-    net = matches.all_of_them()
+    net = net_matches(source.fleet)
     right = NetMatches[dict[str, Any]]()
     for record in Engine([pattern], engine="reference", net="batch").feed(source.lines).to_records():
         if record["op"] == "insert":
@@ -297,7 +278,7 @@ def play(stage: Stage) -> bool:
             source, matches = Source(stack), Matches(stack)
             opening(stage, source, matches, pattern)
             crash(stage, stack, source, matches)
-            is_right = count(stage, source, matches, pattern)
+            is_right = count(stage, source, pattern)
             matches.consumer.close()
     return is_right
 

@@ -83,6 +83,7 @@ class LocalStack:
     - `fleet` is a fleet document, by default that of the fleet `local` with the source `events`. Its `bootstrap` does
       not count.
     - `patterns` is a folder of pattern files.
+    - `broker` is one that was made otherwise than usual, and not started yet.
     - `say` is told what happens to workers, from a thread of the stack's own.
     """
 
@@ -92,6 +93,7 @@ class LocalStack:
         workers: int = 2,
         fleet: Path | None = None,
         patterns: Path | None = None,
+        broker: LocalBroker | None = None,
         say: Say = lambda _: None,
     ) -> None:
         self._file = None if fleet is None else fleet.absolute()
@@ -99,7 +101,7 @@ class LocalStack:
         load_fleet(self._file, {}, os.environ)  # a mistake in it is told before anything is started
         self._folder = Path(tempfile.mkdtemp(prefix="arcfleet-stack-"))
         self._say = say
-        self._broker = LocalBroker()
+        self._broker = broker or LocalBroker()
         self._stopping = threading.Event()
         self._supervisor = threading.Thread(target=self._supervise, name="supervisor", daemon=True)
         names = [f"worker-{number}" for number in range(1, workers + 1)]
