@@ -11,6 +11,7 @@ use afa_engine::gauges::PartitionGauges;
 use afa_engine::input::Feeding;
 use afa_engine::limits::Limits;
 use afa_engine::msgpack::Malformed;
+use afa_engine::scan::Mapping;
 use afa_engine::segment::{Fed, Net};
 use afa_engine::slack::{Promise, Trust};
 use pyo3::exceptions::PyValueError;
@@ -273,6 +274,13 @@ impl NativeEngine {
     /// Takes the JSON of an arc change; false if the caller has to check its texts first.
     fn change_arc(&mut self, py: Python<'_>, record: &[u8]) -> PyResult<bool> {
         self.work(py, |native| native.engine.take_arc(record, 0, &mut native.feeding.fed))
+    }
+
+    /// Names a topic and the mapping that its records are read by; without one they are as if they had never come.
+    #[pyo3(signature = (topic, mapping))]
+    fn name_topic(&mut self, py: Python<'_>, topic: &str, mapping: Option<&[u8]>) -> PyResult<()> {
+        let mapping = mapping.map(Mapping::read).transpose().map_err(malformed)?;
+        self.work(py, |native| native.engine.name_topic(topic, mapping))
     }
 
     /// Says what is promised of a topic.
