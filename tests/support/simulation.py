@@ -150,6 +150,14 @@ class Simulation:
             if not self._is_caught_up():
                 steady_since = self.clock.monotonic()
 
+    def rest(self, seconds: float) -> None:
+        """Time passes in calm, in which nothing comes."""
+        until = self.clock.monotonic() + seconds
+        while self.clock.monotonic() < until:
+            self.clock.advance(1.0)
+            for _ in self.slots:
+                self._turn()
+
     def _turn(self) -> None:
         """One worker's step, whoever it is. Nothing that is simulated is a reason for a process to end by itself."""
         if not self._is_calm:

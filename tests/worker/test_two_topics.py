@@ -114,3 +114,24 @@ def test_punctuations_and_late_records_are_those_of_their_topic(seed):
 def test_a_fleet_in_calm():
     records = spread(1, disordered_events(1))
     assert found(simulated(1, records, ARC_CHANGES, chances=Chances.none())).keys() == expected(records).keys()
+
+
+def test_offsets_of_the_second_topic_may_expire(monkeypatch):
+    """They are in the metadata of the first; and a silent fleet commits them now and then."""
+    records = spread(2, disordered_events(2))
+    simulation = Simulation(2, fleet(2), PATTERNS)
+    offsets = simulation.broker.group(simulation.fleet.name).offsets
+    places = [("right", number) for number in range(simulation.partitions)]
+
+    def expire():
+        simulation.publish_arcs(ARC_CHANGES)
+        for place in places:
+            offsets.pop(place, None)
+
+    simulation.run(records, SECONDS, middle=expire)
+    assert found(simulation).keys() == expected(records).keys()
+    for place in places:
+        del offsets[place]
+    monkeypatch.setattr("worker.checkpoint.RECOMMIT_S", 30.0)
+    simulation.rest(40.0)
+    assert {offsets[place][0] for place in places} == {simulation.broker.logs[place].end for place in places}
