@@ -130,6 +130,7 @@ class Loop:
                 self.coming.remove(number)
             self.parts.publisher.forget(number)
             self.parts.checkpoint.forget(number)
+            self.parts.idle.forget(number)
             self.parts.observer.forget(self.parts.topics, number)
 
     # Steps -----------------------------------------------------------------------------------------------------------

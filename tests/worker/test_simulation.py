@@ -3,55 +3,20 @@ slow broker at every point, while disordered events, revisions and live arc chan
 
 import json
 import os
-import random
 
 import pytest
+from support.disorder import CHANGES, CLIMB, assert_promises_are_kept, disordered_events, punctuated
 from support.fleets import audit
 from support.simulation import Chances, Simulation
 
 from afa import Engine
 from afa.document import build_pattern
-from arcfleet.fleet.arcs import ArcTable, StampedArc, stamp
+from arcfleet.fleet.arcs import ArcTable, stamp
 from arcfleet.fleet.document import load_fleet
 
-EVENTS, KEYS, SECONDS = 400, 12, 40.0
+SECONDS = 40.0
 FIRST_SEED = int(os.environ.get("ARCFLEET_SEED", "0"))
 SEEDS = range(FIRST_SEED, FIRST_SEED + 6)
-MIDDLE = EVENTS * 10 // 2
-CLIMB = {
-    "pattern": "climb",
-    "within": 400,
-    "start": "s",
-    "final": ["f"],
-    "registers": {"n": 0},
-    "arcs": [
-        {"id": "low", "from": "s", "to": "m", "when": "e.x < 3", "set": {"n": "1"}},
-        {"id": "more", "from": "m", "to": "m", "when": "e.x >= 3", "set": {"n": "r.n + 1"}},
-        {"id": "high", "from": "m", "to": "f", "when": "e.x > 8"},
-    ],
-}
-CHANGES = [
-    StampedArc("climb", 100, CLIMB["arcs"][2], (None, MIDDLE)),
-    StampedArc("climb", 101, {"id": "higher", "from": "m", "to": "f", "when": "e.x > 8 and r.n >= 3"}, (MIDDLE, None)),
-]
-
-
-def disordered_events(seed):
-    rnd = random.Random(seed)
-    records = []
-    for number in range(EVENTS):
-        late = rnd.choice([0, 0, 0, 0, 300, 1500])
-        record = {"id": f"e{number}", "key": f"k{rnd.randrange(KEYS)}", "ts": max(0, 10 * number - late), "type": "t"}
-        records.append(record | {"data": {"x": rnd.randrange(10)}})
-        if rnd.random() < 0.05:
-            old = rnd.choice(records[-50:])
-            if "op" not in old:
-                again = {"rev": old.get("rev", 0) + 1}
-                gone = {"op": "retract", "id": old["id"], "key": old["key"], "ts": old["ts"]}
-                records.append(gone | again if rnd.random() < 0.4 else old | again | {"data": {"x": rnd.randrange(10)}})
-    return records
-
-
 FALL = CLIMB | {"pattern": "fall", "arcs": [*CLIMB["arcs"][:2], CLIMB["arcs"][2] | {"when": "e.x == 7"}]}
 
 
@@ -86,15 +51,6 @@ def assert_exact(simulation, records, *others):
 # partition once, in order, undisturbed.
 
 
-def punctuated_events(seed):
-    records = []
-    for record in disordered_events(seed):
-        records.append(record)
-        if len(records) % 25 == 0:
-            records.append({"op": "punctuation", "ts": max(old.get("ts", 0) for old in records) - 400})
-    return records
-
-
 def undisturbed(simulation):
     """Net matches, and the positions of late records."""
     process = simulation.slots[0].process
@@ -111,22 +67,10 @@ def undisturbed(simulation):
     return audit(changes).net, late
 
 
-def assert_promises_are_kept(simulation):
-    """After a punctuation nothing changes about matches that end before it."""
-    promised = {}
-    for change in simulation.changes():
-        place = (change["partition"], change["pattern"])
-        if change["op"] == "punctuation":
-            assert change["ts"] > promised.get(place, change["ts"] - 1), (simulation.seed, change)
-            promised[place] = change["ts"]
-        else:
-            assert change["end"] >= promised.get(place, change["end"]), (simulation.seed, change)
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_punctuations_and_late_records_survive_whatever_goes_wrong(seed):
     simulation = Simulation(seed, fleet(seed), [CLIMB], static=bool(seed % 3))
-    simulation.run(punctuated_events(seed), SECONDS)
+    simulation.run(punctuated(disordered_events(seed)), SECONDS)
     told = f"seed {seed}: {dict(simulation.happened)}"
     found = audit(simulation.changes())
     assert (found.doubles, found.orphans) == ([], []), told

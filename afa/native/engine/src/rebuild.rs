@@ -243,12 +243,12 @@ impl Engine {
     /// Adds a row whose data was checked before.
     fn add_restored(&mut self, which: usize, event: &RestoredEvent, data: &[u8]) -> u32 {
         let number = self.restored_chunk(which);
-        let (chunk, scanner) = self.rows.chunk_and_scanner(number, RESTORED);
+        let (chunk, scanners) = self.rows.chunk_and_scanners(number);
         let Payload::Scanned(rows) = &mut chunk.payload else {
             unreachable!("chunks of restored rows hold raw records");
         };
         let record = span(rows.arena.len(), data.len());
-        let read = scanner.scan(&mut rows.arena, Padded::copied(data, &mut Vec::new()), &BESIDE);
+        let read = scanners[RESTORED].scan(&mut rows.arena, Padded::copied(data, &mut Vec::new()), &BESIDE);
         debug_assert!(read.is_ok(), "checked before");
         let head = Head {
             operation: Operation::Insert,

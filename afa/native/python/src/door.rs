@@ -11,6 +11,7 @@ use afa_engine::gauges::PartitionGauges;
 use afa_engine::input::Feeding;
 use afa_engine::limits::Limits;
 use afa_engine::msgpack::Malformed;
+use afa_engine::scan::Mapping;
 use afa_engine::segment::{Fed, Net};
 use afa_engine::slack::{Promise, Trust};
 use pyo3::exceptions::PyValueError;
@@ -20,6 +21,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::arrow_capsule::{KnownSchema, import_batch};
 use crate::changes::{Memory, NativeChanges};
+use crate::counted::counted;
 use crate::guard::{broken, guarded};
 use crate::pattern::{apply_arc, build_engine};
 use crate::raw_input::{Beside, RawInput, numbered};
@@ -280,6 +282,13 @@ impl NativeEngine {
         self.work(py, |native| native.engine.take_arc(record, 0, &mut native.feeding.fed))
     }
 
+    /// Names a topic and the mapping that its records are read by; without one they are as if they had never come.
+    #[pyo3(signature = (topic, mapping))]
+    fn name_topic(&mut self, py: Python<'_>, topic: &str, mapping: Option<&[u8]>) -> PyResult<()> {
+        let mapping = mapping.map(Mapping::read).transpose().map_err(malformed)?;
+        self.work(py, |native| native.engine.name_topic(topic, mapping))
+    }
+
     /// Says what is promised of a topic.
     #[pyo3(signature = (topic, slack, max_ahead, has_no_punctuations))]
     fn promise(
@@ -475,24 +484,6 @@ impl NativeEngine {
 
     /// What has been counted so far.
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let counters = &self.engine.counters;
-        let counted = PyDict::new(py);
-        counted.set_item("events", counters.events)?;
-        counted.set_item("late", counters.late)?;
-        counted.set_item("conflicts", counters.conflicts)?;
-        counted.set_item("idle_retractions", counters.idle_retractions)?;
-        counted.set_item("unseen", counters.unseen)?;
-        counted.set_item("peak_partial_matches", counters.peak_partial_matches)?;
-        counted.set_item("degraded_keys", counters.degraded_keys)?;
-        counted.set_item("refused_keys", counters.refused_keys)?;
-        counted.set_item("refused_partial_matches", counters.refused_partial_matches)?;
-        counted.set_item("dropped_events", counters.dropped_events)?;
-        counted.set_item("dropped_for_bytes", counters.dropped_for_bytes)?;
-        counted.set_item("refused_arcs", counters.refused_arcs)?;
-        counted.set_item("skipped", counters.skipped)?;
-        let (errors, evaluations) = self.engine.evaluations();
-        counted.set_item("errors", errors)?;
-        counted.set_item("condition_evaluations", evaluations)?;
-        Ok(counted)
+        counted(py, &self.engine)
     }
 }
