@@ -1,0 +1,68 @@
+"""What state costs, on the fake log: bytes written to the state topic, and how far back a restore begins.
+
+Each key has an event a second, as 100,000 keys have at 100,000 events a second; both shares depend on nothing else.
+"""
+
+import json
+import random
+
+from support.simulation import Chances, Simulation
+
+from arcfleet.fleet.document import load_fleet
+from worker.binding import Binding
+from worker.checkpoint import ARC_TABLE_KEY
+
+KEYS, SECONDS, INTERVAL_S = 600, 35, 10
+SOURCE = {"topic": "events", "punctuation": {"slack": "500ms"}}
+GUESSED = {
+    "pattern": "guessed",
+    "within": 60_000,
+    "start": "idle",
+    "final": ["inside"],
+    "registers": {"failures": 0},
+    "arcs": [
+        {"id": "first", "from": "idle", "to": "wait", "when": "not e.ok", "set": {"failures": "1"}},
+        {"id": "again", "from": "wait", "to": "wait", "when": "not e.ok", "set": {"failures": "r.failures + 1"}},
+        {"id": "hit", "from": "wait", "to": "inside", "when": "e.ok and r.failures >= 2"},
+    ],
+}
+
+
+def logins(began_ms):
+    rnd = random.Random(5)
+    for number in range(KEYS * SECONDS):
+        ts = began_ms + number * 1000 // KEYS - rnd.choice([0, 0, 0, 100, 400])
+        data = {"ok": rnd.random() < 0.05, "ip": f"10.0.0.{rnd.randrange(256)}"}
+        yield {"id": f"e{number:08d}", "key": f"user{rnd.randrange(KEYS):06d}", "ts": ts, "type": "login", "data": data}
+
+
+def test_state_is_half_of_the_input_at_most_and_a_restore_replays_two_intervals_at_most(tmp_path):
+    document = tmp_path / "fleet.yaml"
+    document.write_text(json.dumps({"fleet": "local", "snapshot_interval": f"{INTERVAL_S}s", "sources": [SOURCE]}))
+    fleet = load_fleet(document, {"bootstrap": "fake:9092"})
+    simulation = Simulation(1, fleet, [GUESSED], partitions=1, workers=1, chances=Chances.none())
+    simulation.run([], 1.0)
+    began_s = simulation.clock.monotonic()
+    committed, replays = simulation.broker.group("local").offsets, []
+    for number, record in enumerate(logins(int(simulation.clock.wall() * 1000))):
+        while simulation.clock.monotonic() - began_s < number / KEYS:
+            simulation._turn()
+            offset, metadata = committed.get(("events", 0), (0, ""))
+            if metadata:
+                replays.append(offset - Binding.read(metadata).restore.positions["events"])
+        simulation.publish(record)
+    read = simulation.committed_of("events", 0)
+    written = [record for record in simulation.committed("state", 0) if record.key != ARC_TABLE_KEY]
+    keys_seen = {record.key for record in written if record.value}
+    assert len(keys_seen) > 0.9 * KEYS, "keys have state"
+    assert size(written) <= 0.5 * size(read)
+    assert INTERVAL_S * KEYS / 2 < max(replays) <= 2 * INTERVAL_S * KEYS
+
+
+def size(records):
+    return sum(
+        len(record.key)
+        + len(record.value or b"")
+        + sum(len(name) + len(value) for name, value in record.headers or () if value)
+        for record in records
+    )
