@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,16 @@ from afa.changes import Changes, Told
 from afa.differences import in_order
 from afa.errors import RecordError
 from afa.reading import Fault
-from afa.records import Change, EmittedPunctuation, GraphChange, MatchChange, Timeout, read_record
+from afa.records import (
+    ArcChange,
+    ArcRetraction,
+    Change,
+    EmittedPunctuation,
+    GraphChange,
+    MatchChange,
+    Timeout,
+    read_record,
+)
 from afa.reference import ReferenceEngine, Step
 from afa.tape import TapeLine
 
@@ -47,15 +55,20 @@ def feed_reference(engine: ReferenceEngine, batch: Any, first: int, net: str, *,
 def _feed_one(engine: ReferenceEngine, item: Any, number: int) -> Step:
     if isinstance(item, dict):
         return engine.feed(read_record(item, f"{number:012d}"))
+    if isinstance(item, str):
+        change = TapeLine("<batch>", number, item.encode()).read()
+        if not isinstance(change, ArcChange | ArcRetraction):
+            raise Fault(("op",), "an arc change needs `op` arc or arc-retract in its JSON", "")
+        return engine.feed(change)
     line = item if isinstance(item, TapeLine) else TapeLine("<records>", number, item)
     return engine.feed(line.read())
 
 
-def _rows(batch: Any) -> Iterator[dict[str, Any]]:
-    """The rows of a record batch in the shape of a tape's lines."""
+def _rows(batch: Any) -> Iterator[dict[str, Any] | str]:
+    """The rows of a record batch in the shape of a tape's lines; of arc changes the JSON."""
     for row in batch.to_pylist():
-        if row.get("arc") is not None:
-            yield json.loads(row["arc"])
+        if row.get("op") in ("arc", "arc-retract") and row.get("arc") is not None:
+            yield row["arc"]
             continue
         record = {name: row[name] for name in _OWN_COLUMNS if row.get(name) is not None}
         yield record | {"data": {name: row[name] for name in row if name not in _OWN_COLUMNS and row[name] is not None}}

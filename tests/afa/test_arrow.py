@@ -204,6 +204,36 @@ def test_the_reference_has_the_same_columns() -> None:
     assert batches[0].schema.names == batches[1].schema.names
 
 
+@pytest.mark.parametrize("net", ["record", "batch"])
+def test_rows_that_contradict_themselves(net: Any) -> None:
+    """What a row is, its `op` alone says; the JSON in `arc` is of an arc change, and of nothing else."""
+    arc = json.dumps({"op": "arc", "pattern": "rises", "arc": {"id": "up"}, "valid": [None, 9]})
+    rows: list[tuple[str | None, str | None]] = [
+        (None, arc),
+        ("punctuation", arc),
+        ("arc", json.dumps({"op": "punctuation", "ts": 5})),
+        ("arc", json.dumps({"key": "k", "ts": 5})),
+        ("arc", "null"),
+        ("arc", "{"),
+        ("arc", None),
+        ("arc-retract", arc),
+        ("nothing", None),
+    ]
+    operations, arcs = zip(*rows, strict=True)
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "op": pa.array(operations, pa.string()),
+            "arc": pa.array(arcs, pa.string()),
+            "key": ["k"] * len(rows),
+            "ts": pa.array([4] * len(rows), pa.int64()),
+        }
+    )
+    told = [Engine([RISES], engine, net=net).feed(batch) for engine in ("native", "reference")]  # type: ignore[arg-type]
+    assert [index for index, _ in told[0].bad] == [2, 3, 4, 5, 6, 8]
+    assert [index for index, _ in told[1].bad] == [2, 3, 4, 5, 6, 8]
+    assert told[0].to_records() == told[1].to_records() == [{"op": "punctuation", "pattern": "rises", "ts": 4}]
+
+
 def test_a_column_outlives_its_batch() -> None:
     for name in ("key", "first", "start", "bindings"):
         batch = Engine([RISES]).feed(batch_of()).to_arrow()
