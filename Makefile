@@ -44,7 +44,7 @@ develop: .venv/pins ## install in place: edits count at once, and the extension 
 	.venv/bin/uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
 	@.venv/bin/python -P -m arcfleet.local.jars
 
-demo: setup ## the guided tour
+demo: setup ## a fleet on a local Kafka, in half a minute
 	.venv/bin/python examples/demo.py
 
 test: setup ## all tests, on the installed wheel

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import wraps
 from threading import Lock
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
 
 from afa.changes import Changes
 from afa.errors import PatternError, RecordError, SnapshotError
@@ -16,12 +16,15 @@ from afa.pattern import Pattern
 from afa.records import Change, Event
 from afa.reference import ReferenceEngine
 from afa.reference_batches import feed_reference
+from afa.reference_sources import ReferenceGroups
 from afa.source import FLEET_UNITS, FleetUnit, Source, read_source
+from afa.source_groups import NativeGroups, Topics, group_patterns, of_all_sources, restore_part
 from afa.tape import TapeLine
 
 Known = TypeVar("Known")
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
+Backend: TypeAlias = NativeEngine | NativeGroups | ReferenceEngine | ReferenceGroups
 EngineName = Literal["native", "reference"]
 Net = Literal["record", "batch"]
 
@@ -80,15 +83,21 @@ class Engine:
             raise PatternError(
                 f"more than {most} arcs in all (max_program_arcs)", fix="split the patterns, or raise it"
             )
-        read = _read_sources(engine, source, sources, unit)
+        read = _read_sources(source, sources, unit)
+        groups: dict[Topics, list[Pattern]] = {None: loaded} if not sources else group_patterns(loaded, read)
         if not bindings:
-            _check_without_bindings(engine, loaded)
+            _check_without_bindings(engine, loaded, groups)
         self._net: Net = net
-        self._engine: NativeEngine | ReferenceEngine = (
-            NativeEngine(loaded, read, limits, unit=unit, bindings=bindings)
-            if engine == "native"
-            else ReferenceEngine(loaded)
-        )
+        self._topics = frozenset(source.topic for source in read) if len(read) > 1 else frozenset[str]()
+        self._engine: Backend
+        if engine == "reference":
+            self._engine = ReferenceGroups(groups, read, unit) if read else ReferenceEngine(loaded)
+        else:
+            made = {
+                topics: NativeEngine(of_topics, read, limits, unit=unit, bindings=bindings, topics=topics)
+                for topics, of_topics in groups.items()
+            }
+            self._engine = made[None] if list(made) == [None] else NativeGroups(made)
         self._fed = 0
         self._lock = Lock()
 
@@ -117,46 +126,62 @@ class Engine:
         Of sources with `slack` every record moves the punctuation of its topic and partition, unless its time is after
         `trusted_until`, or more than `max_ahead` after `now`.
         """
-        if isinstance(self._engine, NativeEngine):
+        if isinstance(self._engine, NativeEngine | NativeGroups):
             self._engine.trust_times(trusted_until, now)
+        elif now is not None or trusted_until is not None:
+            raise ValueError("the reference engine has no clock; leave out `now` and `trusted_until`")
         if stamp is not None:
             self._snapshots().set_stamp(stamp)
         if hasattr(batch, "__arrow_c_array__"):
             if replay:
                 raise ValueError("replay: only raw records can be replayed")
-            if isinstance(self._engine, ReferenceEngine):
-                changes, rows = feed_reference(self._engine, batch, self._fed, self._net), batch.num_rows
-            else:
-                changes, rows = self._engine.feed_arrow(batch, self._fed, partitions, self._net == "batch")
-            self._fed += rows
-            return changes
+            self._check_topics(partitions)
+            return self._feed_arrow(batch, partitions)
         if replay and (partitions is None or offsets is None):
             raise ValueError("replay: records need partitions and offsets")
         batch = batch if isinstance(batch, list) else list(batch)
-        columns: dict[str, Sequence[Any] | None] = {
-            "keys": keys,
-            "timestamps": timestamps,
-            "headers": headers,
-            "partitions": partitions,
-            "offsets": offsets,
-        }
-        beside: dict[str, Any] = {name: column for name, column in columns.items() if column is not None}
-        for name, column in beside.items():
-            if len(column) != len(batch):
-                raise ValueError(f"{name}: {len(column)} entries for {len(batch)} records")
-        if replay:
-            beside["replays"] = True
+        if batch:
+            self._check_topics(partitions)
+        beside = _beside(
+            len(batch), keys=keys, timestamps=timestamps, headers=headers, partitions=partitions, offsets=offsets
+        )
+        return self._feed_raw(batch, beside | ({"replays": True} if replay else {}))
+
+    def _feed_raw(self, batch: list[Any], beside: dict[str, Any]) -> Changes:
         first = self._fed
         self._fed += len(batch)
         if isinstance(self._engine, ReferenceEngine):
             return feed_reference(self._engine, batch, first, self._net)
+        if isinstance(self._engine, ReferenceGroups):
+            return self._engine.feed(batch, beside, first, self._net)
         return self._engine.feed_raw(batch, beside, first, self._net == "batch")
+
+    def _feed_arrow(self, batch: Any, partitions: Sequence[tuple[str, int]] | None) -> Changes:
+        if isinstance(self._engine, ReferenceEngine):
+            changes, rows = feed_reference(self._engine, batch, self._fed, self._net), batch.num_rows
+        elif isinstance(self._engine, ReferenceGroups):
+            beside = {} if partitions is None else {"partitions": partitions}
+            changes, rows = self._engine.feed(batch, beside, self._fed, self._net), batch.num_rows
+        else:
+            changes, rows = self._engine.feed_arrow(batch, self._fed, partitions, self._net == "batch")
+        self._fed += rows
+        return changes
+
+    def _check_topics(self, partitions: Sequence[tuple[str, int]] | None) -> None:
+        """Of several sources each has its mapping, its punctuation and its patterns."""
+        if self._topics:
+            if partitions is None:
+                raise ValueError("partitions: which of the sources a record is of decides how it is read")
+            if unknown := {topic for topic, _ in partitions} - self._topics:
+                raise ValueError(f"partitions: no source has the topic {min(unknown)!r}")
 
     @_alone
     def feed_lines(self, lines: Sequence[TapeLine], *, stops_at_bad: bool = False) -> Changes:
         """Takes lines of a tape, whose numbers make the ids of events without one; `bad` says what is wrong."""
         if isinstance(self._engine, ReferenceEngine):
             return feed_reference(self._engine, lines, 0, self._net, stops_at_bad=stops_at_bad)
+        if self._topics or not isinstance(self._engine, NativeEngine):
+            raise ValueError("a tape does not say which topic its records are of; leave out `sources`")
         return self._engine.feed_lines(lines, self._net == "batch", stops_at_bad=stops_at_bad)
 
     def punctuate(self, ts: int, when: str | None = None, partition: tuple[str, int] | None = None) -> Changes:
@@ -174,9 +199,12 @@ class Engine:
         read = line.read()
         if isinstance(read, Event):
             raise RecordError("an event is no change of this kind", fix="`feed` takes events")
-        if isinstance(self._engine, NativeEngine):
+        if isinstance(self._engine, NativeEngine | NativeGroups):
             return self._engine.change(read, line.raw, self._net == "batch", partition)
-        told = feed_reference(self._engine, [line], 0, self._net)
+        if isinstance(self._engine, ReferenceGroups):
+            told = self._engine.change(read, self._net, partition)
+        else:
+            told = feed_reference(self._engine, [line], 0, self._net)
         if told.bad:
             raise RecordError(told.bad[0][1])
         return told
@@ -211,7 +239,11 @@ class Engine:
         engine has begin with the stored events. Punctuations rise to those of the snapshot. Raises SnapshotError, and
         changes nothing, if the bytes are damaged, of a newer version, of another key, or do not fit the patterns.
         """
-        self._snapshots().restore(key, bytes(data))
+        engine = self._snapshots()
+        if isinstance(engine, NativeGroups):
+            engine.restore(key, bytes(data))
+        else:
+            restore_part(engine, key, of_all_sources(bytes(data)))
 
     @_alone
     def take_dirty(self, partition: int, before: int, most: int) -> list[tuple[str, bytes | None]]:
@@ -229,15 +261,23 @@ class Engine:
 
     @_alone
     def restore_keys(
-        self, partition: int, snapshots: Sequence[tuple[str, bytes | None, Sequence[tuple[str, int]]]]
-    ) -> None:
+        self,
+        partition: int,
+        snapshots: Sequence[tuple[str, bytes | None, Sequence[tuple[str, int]]]],
+        *,
+        tells: bool = False,
+    ) -> Changes:
         """As `restore`, for many keys of one partition: key, snapshot, and by topic the first offset it does not hold.
 
         None instead of a snapshot is what `take_dirty` said of a key that is back at the start. Punctuations stay what
         they are. The keys are clean. The first fault is raised as SnapshotError that names its key: the keys before it
         are restored, it and those after it are not.
+        With `tells` the matches that stand of the stored events are told, as an engine has to whose patterns are new.
         """
-        self._snapshots().restore_keys(partition, snapshots)
+        engine = self._snapshots()
+        if isinstance(engine, NativeEngine):
+            snapshots = [(key, None if data is None else of_all_sources(data), held) for key, data, held in snapshots]
+        return engine.restore_keys(partition, snapshots, tells)
 
     @_alone
     def end_replay(self, partition: int) -> None:
@@ -265,8 +305,8 @@ class Engine:
         """The greatest time of each topic and partition's records, as far as times are believed: see `feed`."""
         return {(topic, number): ts for topic, number, _, ts in self._snapshots().reached() if ts is not None}
 
-    def _snapshots(self) -> NativeEngine:
-        if isinstance(self._engine, ReferenceEngine):
+    def _snapshots(self) -> NativeEngine | NativeGroups:
+        if isinstance(self._engine, ReferenceEngine | ReferenceGroups):
             raise SnapshotError("the reference engine has no snapshots", fix='take engine="native"')
         return self._engine
 
@@ -282,13 +322,13 @@ class Engine:
     @_alone
     def stats(self) -> dict[str, Any]:
         """What has been counted since the engine began, and the plan that ran."""
-        if isinstance(self._engine, ReferenceEngine):
+        if isinstance(self._engine, ReferenceEngine | ReferenceGroups):
             return asdict(self._engine.counters) | {"degraded_keys": 0, "plan": "reference"}
         return self._engine.counters() | {"plan": "eager"}
 
 
 def _read_sources(
-    engine: EngineName, source: Source | Mapping[str, Any] | None, sources: Sequence[Source] | None, unit: FleetUnit
+    source: Source | Mapping[str, Any] | None, sources: Sequence[Source] | None, unit: FleetUnit
 ) -> list[Source]:
     if unit not in FLEET_UNITS:
         raise ValueError(f"unit: {unit!r}; it is one of {', '.join(FLEET_UNITS)}")
@@ -296,13 +336,21 @@ def _read_sources(
         raise ValueError("`source` is for one, `sources` for several; leave out one of them")
     if isinstance(source, Mapping):
         source = read_source(source, topic="records")
-    read = list(sources or []) if source is None else [source]
-    if engine == "reference" and read:
-        raise ValueError("the reference engine reads the tape's record shape only; leave out `source`")
-    return read
+    return list(sources or []) if source is None else [source]
 
 
-def _check_without_bindings(engine: EngineName, patterns: Sequence[Pattern]) -> None:
+def _beside(records: int, **columns: Sequence[Any] | None) -> dict[str, Any]:
+    """The columns beside raw values that there are."""
+    beside = {name: column for name, column in columns.items() if column is not None}
+    for name, column in beside.items():
+        if len(column) != records:
+            raise ValueError(f"{name}: {len(column)} entries for {records} records")
+    return beside
+
+
+def _check_without_bindings(engine: EngineName, patterns: Sequence[Pattern], groups: Mapping[Topics, Any]) -> None:
+    if len(groups) > 1:
+        raise ValueError("patterns that see different sources are told with bindings; leave out `bindings=False`")
     if engine == "reference":
         raise ValueError("the reference engine always finds what matches bind; leave out `bindings=False`")
     for pattern in patterns:

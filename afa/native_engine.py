@@ -6,7 +6,7 @@ Only this module imports `afa._native`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,13 +64,16 @@ class NativeEngine:
         *,
         unit: FleetUnit = "ms",
         bindings: bool = True,
+        topics: Collection[str] | None = None,
     ) -> None:
+        """Of several sources only those of these topics are read."""
         self.patterns = patterns
         self.sources = sources
         packed = [_packed_pattern(pattern, bindings) for pattern in patterns]
         has_queries = any(pattern.query for pattern in patterns)
         self._kind = ChangesWithoutBindings if has_queries and not bindings else NativeChanges
         self.native = _native.NativeEngine(packed, _mapping(sources, unit), list(limits.items()))
+        self._name_topics(unit, topics)
         self._trusted: tuple[int, int | None] = (INT_MAX, None)
         self._promise(unit)
         self._finals = {pattern.name: set(pattern.finals) for pattern in patterns}
@@ -86,6 +89,12 @@ class NativeEngine:
             bodies = {arc_id: body for arc_id, body, _, _ in self.native.arcs(number)}
             for arc in pattern.arcs:
                 self._learn(number, bodies[arc.id], arc)
+
+    def _name_topics(self, unit: FleetUnit, topics: Collection[str] | None) -> None:
+        """One source is that of all records, whatever their topic; of several each has its own."""
+        for source in self.sources if len(self.sources) > 1 else ():
+            is_read = topics is None or source.topic in topics
+            self.native.name_topic(source.topic, pack_source(source, unit) if is_read else None)
 
     def _promise(self, unit: FleetUnit) -> None:
         if self.sources:
@@ -263,13 +272,16 @@ class NativeEngine:
         self._restore_graphs([key])
 
     def restore_keys(
-        self, partition: int, snapshots: Sequence[tuple[str, bytes | None, Sequence[tuple[str, int]]]]
-    ) -> None:
+        self, partition: int, snapshots: Sequence[tuple[str, bytes | None, Sequence[tuple[str, int]]]], tells: bool
+    ) -> Changes:
         try:
-            self.native.restore_keys(partition, snapshots)
+            told = self.native.restore_keys(partition, snapshots, tells)
         except ValueError as error:
             raise SnapshotError(str(error)) from None
+        if tells:
+            return self._changes(told)
         self._restore_graphs([key for key, _, _ in snapshots])
+        return Changes([], [], [])
 
     def _restore_graphs(self, keys: list[str]) -> None:
         if self._graphs is not None:
@@ -321,10 +333,7 @@ class NativeEngine:
 
 
 def _mapping(sources: Sequence[Source], unit: FleetUnit) -> bytes:
-    first, *others = {pack_source(source, unit): None for source in sources} or {pack_source(None, unit): None}
-    if others:
-        raise ValueError("sources with different mappings are not there yet")
-    return first
+    return pack_source(sources[0] if sources else None, unit)
 
 
 def _lengths(punctuation: SourcePunctuation, unit: FleetUnit) -> tuple[int | None, int | None]:

@@ -7,7 +7,7 @@ before. Nothing is incremental, so arrival order cannot matter.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from afa.arc_table import ArcTable, table_of
@@ -42,14 +42,43 @@ class Step:
     late: str | None = None
 
 
+@dataclass
+class Topic:
+    """One input topic: how far it has come, and how far behind its newest record others may be."""
+
+    slack: int | None = None
+    punctuation: Time = -math.inf
+    newest: Time = -math.inf
+    predicated: dict[Expression, int] = field(default_factory=dict)
+
+    @property
+    def promised(self) -> Time:
+        """Where the newest record puts the punctuation."""
+        return -math.inf if self.slack is None else self.newest - self.slack
+
+    def why_late(self, event: Event) -> str | None:
+        """Why a record of the topic comes too late, if it does."""
+        bound = max(self.punctuation, self.promised)
+        self.newest = max(self.newest, event.ts)
+        if event.ts < bound:
+            return f"ts {event.ts} is below the punctuation {bound}"
+        for condition, ts in self.predicated.items():
+            if event.ts < ts:
+                unconditional = event.op == "retract" or event.rev > 0
+                if unconditional or holds(condition.root, event, {}):
+                    return f"ts {event.ts} is below the punctuation {ts} when {condition.text}"
+        return None
+
+
 class ReferenceEngine:
-    def __init__(self, patterns: Iterable[Pattern]) -> None:
+    """`slacks` are the topics that records come from, by name."""
+
+    def __init__(self, patterns: Iterable[Pattern], slacks: Mapping[str, int | None] | None = None) -> None:
         self.tables = {pattern.name: ArcTable(pattern) for pattern in sorted(patterns, key=lambda p: p.name)}
         self.records: dict[str, dict[tuple[int, str], list[Event]]] = {}  # by key, then by identity
-        self.event_punctuation: Time = -math.inf  # te
+        self.topics = {name: Topic(slack) for name, slack in (slacks or {"": None}).items()}
         self.arc_punctuation: Time | None = None  # ta; None: none was seen
         self.effective_punctuation: Time = -math.inf  # tp
-        self.predicated: dict[Expression, int] = {}
         self.matches: dict[tuple[str, str], dict[str, Match]] = {}  # by pattern and key: what has been told
         self.partial_matches: dict[tuple[str, str], int] = {}
         self.emitted: dict[str, Time] = dict.fromkeys(self.tables, -math.inf)  # by pattern
@@ -58,16 +87,16 @@ class ReferenceEngine:
         self.closed: Time = -math.inf  # matches that start no later are decided and forgotten
         self.counters = Counters()
 
-    def feed(self, record: Record) -> Step:
+    def feed(self, record: Record, topic: str = "") -> Step:
         """Takes one record. Raises Fault if it is bad; then nothing has changed."""
         match record:
             case Event():
-                return self._feed_event(record)
+                return self._feed_event(record, self.topics[topic])
             case Punctuation(when=None):
-                self.event_punctuation = max(self.event_punctuation, record.ts)
+                self.topics[topic].punctuation = max(self.topics[topic].punctuation, record.ts)
                 return self._advance()
             case Punctuation():
-                return self._feed_predicated(record)
+                return self._feed_predicated(record, self.topics[topic])
             case ArcPunctuation():
                 known = -math.inf if self.arc_punctuation is None else self.arc_punctuation
                 self.arc_punctuation = max(known, record.ts)
@@ -75,12 +104,18 @@ class ReferenceEngine:
             case ArcChange() | ArcRetraction():
                 return self._feed_arc(record)
 
+    def settle(self) -> Step:
+        """At the end of a batch punctuations come to where its records have moved them."""
+        for topic in self.topics.values():
+            topic.punctuation = max(topic.punctuation, topic.promised)
+        return self._advance()
+
     def keys(self) -> list[str]:
         return sorted(self.records)
 
-    def _feed_event(self, event: Event) -> Step:
+    def _feed_event(self, event: Event, topic: Topic) -> Step:
         self.counters.events += 1
-        if reason := self._why_late(event):
+        if reason := topic.why_late(event):
             self.counters.late += 1
             return Step(late=reason)
         same = self.records.setdefault(event.key, {}).setdefault((event.ts, event.id), [])
@@ -90,16 +125,6 @@ class ReferenceEngine:
             self.counters.unseen += sum(not is_seen(table.pattern, event) for table in self.tables.values())
         return Step(self._differences(self.tables, [event.key]))
 
-    def _why_late(self, event: Event) -> str | None:
-        if event.ts < self.event_punctuation:
-            return f"ts {event.ts} is below the punctuation {self.event_punctuation}"
-        for condition, bound in self.predicated.items():
-            if event.ts < bound:
-                unconditional = event.op == "retract" or event.rev > 0
-                if unconditional or holds(condition.root, event, {}):
-                    return f"ts {event.ts} is below the punctuation {bound} when {condition.text}"
-        return None
-
     def _count_odd(self, event: Event, same: list[Event]) -> None:
         inserts = [other for other in same if other.op == "insert"]
         if event.op == "retract":
@@ -108,9 +133,9 @@ class ReferenceEngine:
             equal_rev = [other for other in inserts if other.rev == event.rev]
             self.counters.conflicts += any(other.rank != event.rank for other in equal_rev)
 
-    def _feed_predicated(self, record: Punctuation) -> Step:
+    def _feed_predicated(self, record: Punctuation, topic: Topic) -> Step:
         condition = read_expression(str(record.when), ("when",), Scope(), Type.BOOL)
-        self.predicated[condition] = max(record.ts, self.predicated.get(condition, record.ts))
+        topic.predicated[condition] = max(record.ts, topic.predicated.get(condition, record.ts))
         return Step()
 
     def _feed_arc(self, record: ArcChange | ArcRetraction) -> Step:
@@ -124,7 +149,8 @@ class ReferenceEngine:
 
     def _advance(self) -> Step:
         """The effective punctuation after one of its two parts has moved; it never goes back."""
-        bounds = (self.event_punctuation, math.inf if self.arc_punctuation is None else self.arc_punctuation)
+        events = min(topic.punctuation for topic in self.topics.values())
+        bounds = (events, math.inf if self.arc_punctuation is None else self.arc_punctuation)
         if min(bounds) <= self.effective_punctuation:
             return Step()
         before, self.effective_punctuation = self.effective_punctuation, min(bounds)

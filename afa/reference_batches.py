@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from afa.changes import Changes, Told
@@ -17,26 +18,51 @@ from afa.records import (
     EmittedPunctuation,
     GraphChange,
     MatchChange,
+    Record,
     Timeout,
     read_record,
 )
-from afa.reference import ReferenceEngine, Step
+from afa.reference import ReferenceEngine
 from afa.tape import TapeLine
 
 _OWN_COLUMNS = ("key", "ts", "id", "seq", "rev", "op", "type", "arc", "when")
 
 
+@dataclass(frozen=True)
+class Item:
+    """A record on its way in: its place in the batch, its topic, and how to read it."""
+
+    index: int
+    topic: str
+    read: Callable[[], Record]
+
+
 def feed_reference(engine: ReferenceEngine, batch: Any, first: int, net: str, *, stops_at_bad: bool = False) -> Changes:
     """Feeds a record batch, raw values or lines of a tape."""
+    reads = rows_of(batch, first) if hasattr(batch, "__arrow_c_array__") else _lines(batch, first)
+    items = (Item(index, "", read) for index, read in enumerate(reads))
+    return feed_items(engine, items, net, stops_at_bad=stops_at_bad)
+
+
+def feed_items(
+    engine: ReferenceEngine,
+    items: Iterable[Item],
+    net: str,
+    *,
+    stops_at_bad: bool = False,
+    settles_at: int | None = None,
+) -> Changes:
+    """Feeds records; `settles_at` a place at their end punctuations come to where their times have moved them."""
     told: list[Told] = []
     bad: list[tuple[int, str]] = []
     late: list[tuple[int, str]] = []
     faults: dict[int, Fault] = {}
-    for index, item in enumerate(_rows(batch) if hasattr(batch, "__arrow_c_array__") else batch):
+    for item in items:
         if bad and stops_at_bad:
             break
+        index = item.index
         try:
-            step = _feed_one(engine, item, first + index)
+            step = engine.feed(item.read(), item.topic)
         except RecordError as error:
             bad.append((index, error.what))
         except Fault as fault:
@@ -46,22 +72,37 @@ def feed_reference(engine: ReferenceEngine, batch: Any, first: int, net: str, *,
             told += [(index, change) for change in step.changes]
             if step.late:
                 late.append((index, step.late))
+    if settles_at is not None:
+        told += [(settles_at, change) for change in engine.settle().changes]
     final = _net(told) if net == "batch" else told
     changes = Changes(final, bad, late)
     changes.faults = faults
     return changes
 
 
-def _feed_one(engine: ReferenceEngine, item: Any, number: int) -> Step:
-    if isinstance(item, dict):
-        return engine.feed(read_record(item, f"{number:012d}"))
-    if isinstance(item, str):
-        change = TapeLine("<batch>", number, item.encode()).read()
-        if not isinstance(change, ArcChange | ArcRetraction):
-            raise Fault(("op",), "an arc change needs `op` arc or arc-retract in its JSON", "")
-        return engine.feed(change)
-    line = item if isinstance(item, TapeLine) else TapeLine("<records>", number, item)
-    return engine.feed(line.read())
+def _lines(batch: Iterable[Any], first: int) -> Iterator[Callable[[], Record]]:
+    for index, item in enumerate(batch):
+        if isinstance(item, dict):
+            yield partial(read_record, item, f"{first + index:012d}")
+            continue
+        line = item if isinstance(item, TapeLine) else TapeLine("<records>", first + index, item)
+        yield line.read
+
+
+def rows_of(batch: Any, first: int) -> Iterator[Callable[[], Record]]:
+    """The rows of a record batch as readers of records."""
+    for number, row in enumerate(_rows(batch), first):
+        if isinstance(row, str):
+            yield partial(_read_arc_change, TapeLine("<batch>", number, row.encode()))
+        else:
+            yield partial(read_record, row, f"{number:012d}")
+
+
+def _read_arc_change(line: TapeLine) -> Record:
+    change = line.read()
+    if not isinstance(change, ArcChange | ArcRetraction):
+        raise Fault(("op",), "an arc change needs `op` arc or arc-retract in its JSON", "")
+    return change
 
 
 def _rows(batch: Any) -> Iterator[dict[str, Any] | str]:

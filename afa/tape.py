@@ -31,7 +31,7 @@ class TapeLine:
 
     def read(self) -> Record:
         """The record. Raises RecordError."""
-        value = self._json()
+        value = self.value()
         try:
             return read_record(value, f"{self.number:012d}")
         except Fault as fault:
@@ -56,7 +56,8 @@ class TapeLine:
                 pass
         return RecordError(fault.what, fix=fault.fix, place=Place(self.file, self.number, column))
 
-    def _json(self) -> Any:
+    def value(self) -> Any:
+        """The JSON that stands there. Raises RecordError."""
         if self.too_long:
             what = f"a line of more than {self.too_long:,} bytes (max_record_bytes)"
             self._fail(self.too_long + 1, what, "split the record, or raise it: --limit max_record_bytes=N")

@@ -33,6 +33,7 @@ from worker.watchdog import Watchdog
 ARC_TABLE_KEY: Final = b"\xffarcs"  # no event key: those are UTF-8
 SNAPSHOTS_PER_COMMIT_MAX: Final = 20_000  # of one partition
 QUIET_COMMITS: Final = 2  # without a record, after which all that is dirty is written
+RECOMMIT_S: Final = 6 * 3600.0  # offsets of topics that the group does not subscribe to expire, after a day or more
 FLUSH_S: Final = 10.0
 CALL_S: Final = 15.0
 
@@ -61,7 +62,7 @@ class Checkpoint:
         self.stamp = 1  # of the keys that change until the next commit
         self._stamped_at: list[tuple[int, float]] = [(1, clock.monotonic())]
         self._committed: dict[int, Any] = {}  # by partition: the mark of the last commit
-        self._committed_at = clock.monotonic()
+        self._committed_at = self._offsets_at = clock.monotonic()
 
     def begin(self) -> None:
         """What is produced from here on belongs together."""
@@ -80,7 +81,8 @@ class Checkpoint:
         for partition in live:
             self._write_state(partition, leaves=partition.number in leaving)
         moved = [partition for partition in live if self._committed.get(partition.number) != partition.mark]
-        if not moved and not self._publisher.sent:
+        is_old = bool(live) and self._committed_at - self._offsets_at >= RECOMMIT_S
+        if not moved and not self._publisher.sent and not is_old:
             return False
         self._flush()
         for partition in live:
@@ -89,6 +91,7 @@ class Checkpoint:
         self._commit_offsets([offset for partition in live for offset in self._offsets(partition)])
         self._committed.update({partition.number: partition.mark for partition in live})
         self._publisher.sent = 0
+        self._offsets_at = self._committed_at
         self._next_stamp()
         self.begin()
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from afa.errors import did_you_mean
 from afa.pattern import Pattern
 from afa.source import Source
 from arcfleet.fleet.document import Fleet
@@ -12,16 +13,19 @@ from worker.errors import WorkerError
 
 def check_fitness(patterns: Iterable[Pattern], fleet: Fleet) -> None:
     """Raises WorkerError that names the pattern, what does not fit, and how to mend it."""
-    topics = {source.topic for source in fleet.sources}
+    topics = sorted(source.topic for source in fleet.sources)
     for pattern in patterns:
-        if pattern.sources is not None and set(pattern.sources) != topics:
-            raise WorkerError(
-                f"the pattern `{pattern.name}` names some of the fleet's sources, which is not there yet",
-                fix="delete `sources` from it, or run it in a fleet of those sources",
-                exit_code=1,
-            )
+        seen = pattern.sources or topics
+        for topic in seen:
+            if topic not in topics:
+                raise WorkerError(
+                    f"the pattern `{pattern.name}` names the source `{topic}`, which the fleet does not have",
+                    fix=did_you_mean(topic, topics, f"write some of {', '.join(topics)} in its `sources`"),
+                    exit_code=1,
+                )
         for source in fleet.sources:
-            _check_key(pattern, source)
+            if source.topic in seen:
+                _check_key(pattern, source)
 
 
 def _check_key(pattern: Pattern, source: Source) -> None:

@@ -130,6 +130,7 @@ class Loop:
                 self.coming.remove(number)
             self.parts.publisher.forget(number)
             self.parts.checkpoint.forget(number)
+            self.parts.idle.forget(number)
             self.parts.observer.forget(self.parts.topics, number)
 
     # Steps -----------------------------------------------------------------------------------------------------------
@@ -279,7 +280,8 @@ class Loop:
                     self.parts.observer.changes(self.parts.publisher.changes(partition.number, told))
             else:
                 self.parts.checkpoint.commit(self.partitions.values(), leaving=frozenset({partition.number}))
-                partition.rebuilt(records, newest, self.parts.make_engine)
+                for told in partition.rebuilt(records, newest, self.parts.make_engine):
+                    self.parts.observer.changes(self.parts.publisher.changes(partition.number, told))
 
     def _advance_idle(self) -> None:
         now = self.parts.clock.monotonic()

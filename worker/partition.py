@@ -20,7 +20,7 @@ from zlib import crc32
 
 from afa import Engine
 from afa.changes import Changes
-from arcfleet.fleet.arcs import ArcRecord, ArcTable, Head
+from arcfleet.fleet.arcs import ArcPromise, ArcRecord, ArcTable, Head
 from worker.binding import Binding, Mark
 from worker.records import Batch
 
@@ -136,18 +136,30 @@ class Partition:
         """Whether none of these brings in a pattern that the engine does not have yet."""
         return not any(isinstance(record, Head) and record.pattern not in self.table.heads for record in records)
 
-    def rebuilt(self, records: Iterable[ArcRecord], offset: int, make: Callable[[ArcTable], Engine]) -> None:
-        """An engine with new patterns takes the place of this one. Everything dirty has been written before."""
-        for record in records:
+    def rebuilt(self, records: Sequence[ArcRecord], offset: int, make: Callable[[ArcTable], Engine]) -> list[Changes]:
+        """An engine with new patterns takes the place of this one. Everything dirty has been written before.
+
+        What the new patterns find among the stored events is told by an engine of theirs alone: what the others find
+        there was told before.
+        """
+        known = set(self.table.heads)
+        new = [record for record in records if not isinstance(record, ArcPromise) and record.pattern not in known]
+        told = self.apply_arcs([record for record in records if record not in new], offset)
+        for record in new:
             self.table.apply(record)
-        self.table.offset = offset
-        before, self.engine = self.engine, make(self.table)
         held = list(self.mark.positions.items())
-        self.engine.restore_keys(self.number, [(key, before.snapshot(key), held) for key in list(before.keys())])
+        names = self.engine.keys()
+        kept = [(key, self.engine.snapshot(key), held) for key in names]
+        beginning = make(self.table.without(known))
+        self.engine = make(self.table)
+        told.append(beginning.restore_keys(self.number, kept, tells=True))
+        self.engine.restore_keys(self.number, kept)
         self.engine.end_replay(self.number)
         for topic, ts in self.mark.punctuations.items():
             if ts is not None:
+                told.append(beginning.punctuate(ts, partition=(topic, self.number)))
                 self.engine.punctuate(ts, partition=(topic, self.number))
+        return told
 
     def is_replayed(self) -> bool:
         """Whether all that was committed has been read again."""

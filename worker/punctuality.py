@@ -24,25 +24,38 @@ class Idle:
     def __init__(self, rules: Mapping[str, IdleRule]) -> None:
         self._rules = rules
         self._last: dict[tuple[str, int], float] = {}
+        # What was reached when a partition was taken up of which nothing has come since.
+        self._taken_up_at: dict[tuple[str, int], int | None] = {}
 
     def note(self, messages: Sequence[Message], now: float) -> None:
         """Records came."""
         if self._rules:
             self._last.update(dict.fromkeys({(message.topic(), message.partition()) for message in messages}, now))
 
-    @staticmethod
-    def _largest(partition: Partition, topic: str, rule: IdleRule) -> int | None:
-        """The largest time of the source; after a restore the committed punctuation tells it."""
-        largest, punctuation = partition.largest_ts(topic), partition.mark.punctuations.get(topic)
-        return largest if largest is not None or punctuation is None else punctuation + rule.slack
+    def forget(self, partition: int) -> None:
+        """A partition went elsewhere; records that it has there are not seen here."""
+        for topic in self._rules:
+            self._last.pop((topic, partition), None)
+            self._taken_up_at.pop((topic, partition), None)
 
     def due(self, partition: Partition, ends: Mapping[tuple[str, int], int], now: float) -> Iterator[tuple[str, int]]:
         """Topics whose punctuation the clock moves now, and to where."""
         for topic, rule in self._rules.items():
             place = (topic, partition.number)
-            last = self._last.setdefault(place, now)
-            silent_s = now - last
-            largest = self._largest(partition, topic, rule)
-            at_end = ends.get(place, -1) >= partition.mark.positions[topic]
-            if silent_s >= rule.idle_s and at_end and largest is not None:
-                yield topic, largest + int(silent_s * rule.units_per_s) - rule.slack
+            silent_s = now - self._last.setdefault(place, now)
+            taken_up_at = self._taken_up_at.setdefault(place, partition.mark.punctuations.get(topic))
+            if silent_s < rule.idle_s or ends.get(place, -1) < partition.mark.positions[topic]:
+                continue
+            elapsed = int(silent_s * rule.units_per_s)
+            if (largest := partition.largest_ts(topic)) is not None:
+                yield topic, largest + elapsed - rule.slack
+            elif taken_up_at is not None:
+                yield topic, taken_up_at + elapsed
+            elif (others := _least_of_others(partition, topic)) is not None:
+                yield topic, others
+
+
+def _least_of_others(partition: Partition, topic: str) -> int | None:
+    """A source that never had a record holds up no other: it comes as far as they do."""
+    reached = [ts for other, ts in partition.mark.punctuations.items() if other != topic and ts is not None]
+    return min(reached, default=None)

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from arcfleet.bench import arc_rows, json_row, loop_rows, many_patterns, memory_row, sase_rows, self_rows
+from arcfleet.bench import (
+    arc_rows,
+    idle_row,
+    json_row,
+    latency_row,
+    loop_rows,
+    many_patterns,
+    memory_row,
+    restart_row,
+    sase_rows,
+    self_rows,
+    worker_row,
+)
 from arcfleet.bench.measure import Bench
 from arcfleet.bench.rows import Row
 
@@ -30,6 +42,11 @@ WORKLOADS: Final[dict[str, Callable[[Bench], Row]]] = {
     "sase-growth": sase_rows.sase_growth,
     "sase-bindings": sase_rows.sase_bindings,
     "memory": memory_row.memory,
+    "worker-10k": worker_row.worker_10k,
+    "worker-100k": worker_row.worker_100k,
+    "latency": latency_row.latency,
+    "restart": restart_row.restart,
+    "idle-keys": idle_row.idle_keys,
 }
 
 

@@ -27,6 +27,16 @@ class Settings:
     patterns: int = 1_000
     memory_events: int = 10_000_000
     memory_keys: int = 100_000
+    worker_events: int = 6_000_000  # long enough for snapshots to be part of it
+    worker_keys: int = 10_000
+    worker_many_keys: int = 100_000
+    worker_runs: int = 3
+    latency_per_s: int = 50_000
+    latency_s: float = 10.0
+    restart_per_s: int = 50_000
+    restart_s: float = 15.0  # of load before the crash
+    idle_keys: int = 1_000_000
+    idle_s: float = 60.0
 
     @classmethod
     def quick(cls, seed: int = 1) -> Settings:
@@ -40,6 +50,16 @@ class Settings:
             small_events=20_000,
             memory_events=500_000,
             memory_keys=5_000,
+            worker_events=200_000,
+            worker_keys=2_000,
+            worker_many_keys=20_000,
+            worker_runs=1,
+            latency_per_s=5_000,
+            latency_s=4.0,
+            restart_per_s=5_000,
+            restart_s=3.0,
+            idle_keys=20_000,
+            idle_s=3.0,
         )
 
 
@@ -65,6 +85,7 @@ class Target:
 
 C_LOOP: Final = "C loop"
 ITSELF_IN_ORDER: Final = "itself, in order"
+CONSUME_LOOP: Final = "bare consume loop"
 
 TARGETS: Final = {
     "q1": Target("Q1 k=2, W=2000, in order", C_LOOP, 0.20, 0.40),
@@ -93,5 +114,9 @@ TARGETS: Final = {
     ),
     "sase-bindings": Target("SASE+ query, W=500, with what it binds", "C loop with bindings", 0.10, 0.30),
     "memory": Target("resident memory at the end by half-way", "itself, half-way", 1.05, better="flat"),
+    "worker-10k": Target("a worker, exactly once, 10,000 keys", CONSUME_LOOP, 0.5, 0.7),
+    "worker-100k": Target("a worker, exactly once, 100,000 keys", CONSUME_LOOP, 0.4, 0.6),
+    "latency": Target("event to match, at least once, p99", "bare relay", 2.0, 1.2, better="lower"),
+    "restart": Target("seconds until ready, 100,000 live keys, under load", "none", 10.0, 3.0, better="lower"),
+    "idle-keys": Target("GB of a million silent keys", "none", 2.0, 0.5, better="lower"),
 }
-NOT_YET: Final = ("worker-10k", "worker-100k", "latency", "restart", "idle-keys")

@@ -23,6 +23,7 @@ from arcfleet.cli.matches import matches
 from arcfleet.cli.replay import replay
 from arcfleet.cli.schema import schema
 from arcfleet.cli.topics import topics
+from arcfleet.cli.up import up
 from arcfleet.cli.worker import worker
 
 
@@ -47,7 +48,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (replay, explain, graph, schema, bench, worker):
+for command in (replay, explain, graph, schema, bench, worker, up):
     app.command()(command)
 for group in (config, topics, events, matches):
     app.add_typer(group)

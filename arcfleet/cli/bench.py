@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from afa.errors import did_you_mean
-from arcfleet.bench.settings import NOT_YET, TARGETS, Settings
+from arcfleet.bench.settings import TARGETS, Settings
 from arcfleet.cli.output import EXIT_SYSTEM, Format, JsonOption, OutputOption, refuse, talk, write_json
 
 if TYPE_CHECKING:
@@ -66,8 +66,6 @@ def bench(  # noqa: PLR0917 - the flags
 
 def _check_names(names: list[str]) -> None:
     for name in names:
-        if name in NOT_YET:
-            raise refuse(f"the workload {name} is not there yet")
         if name not in TARGETS:
             raise refuse(f"no workload is called {name}; " + did_you_mean(name, TARGETS, "see arcfleet bench --help"))
 

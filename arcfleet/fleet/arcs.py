@@ -8,7 +8,7 @@ coordinator write it, both through `stamp`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
@@ -141,6 +141,12 @@ class ArcTable:
     def copy(self) -> ArcTable:
         """One that can go on by itself."""
         return ArcTable(dict(self.heads), dict(self.arcs), self.promise, self.offset)
+
+    def without(self, patterns: Collection[str]) -> ArcTable:
+        """That of all other patterns."""
+        heads = {name: head for name, head in self.heads.items() if name not in patterns}
+        arcs = {key: arc for key, arc in self.arcs.items() if key[0] in heads}
+        return ArcTable(heads, arcs, self.promise, self.offset)
 
     def arcs_of(self, pattern: str) -> list[StampedArc]:
         return [arc for (name, _), arc in self.arcs.items() if name == pattern]

@@ -29,3 +29,11 @@ class BrokerError(LocalKafkaError):
 
 class PortTakenError(BrokerError):
     """Another program listens on a port that this broker has to use."""
+
+
+class StackError(LocalKafkaError):
+    """A part of the local stack has ended for good; `status` is that of a worker, which its command explains."""
+
+    def __init__(self, what: str, status: int = 3) -> None:
+        super().__init__(what)
+        self.status = status

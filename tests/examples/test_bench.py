@@ -23,7 +23,7 @@ from arcfleet.bench.measure import Bench, net_matches
 from arcfleet.bench.rows import Row
 from arcfleet.bench.sase_rows import python_bindings, python_pairs
 from arcfleet.bench.self_rows import python_selfloop
-from arcfleet.bench.settings import NOT_YET, TARGETS, Settings
+from arcfleet.bench.settings import TARGETS, Settings
 from arcfleet.bench.workloads import Stream, keyed_walk, made_late, ones_and_twos, price_walk, two_symbols
 
 # The reference computes everything anew with each event: a short stream has to do.
@@ -38,6 +38,7 @@ TINY = Settings(
     memory_events=60,
     memory_keys=20,
 )
+ON_KAFKA = ("worker-10k", "worker-100k", "latency", "restart", "idle-keys")  # tests/worker/test_bench_rows.py
 FIELDS = ("name", "matches", "ratio", "spread", "floor", "aim", "seconds")
 needs_compiler = pytest.mark.skipif(c_loops.compiler() is None, reason="no C compiler")
 
@@ -173,7 +174,7 @@ def test_batches_have_their_shape() -> None:
     assert {len(line) for line in lines if b"op" not in line} == {68}
 
 
-@pytest.mark.parametrize("name", [name for name in catalogue.WORKLOADS if name != "memory"])
+@pytest.mark.parametrize("name", [name for name in catalogue.WORKLOADS if name not in ("memory", *ON_KAFKA)])
 def test_every_workload_gives_a_row(name: str) -> None:
     row = catalogue.WORKLOADS[name](Bench(TINY, c_loops.compiled(), ArrowReference))
     told = row.as_json()
@@ -240,8 +241,6 @@ def test_rows_of_the_engine_itself_do_not_count_if_the_first_two_miss_their_floo
 def test_names_are_checked() -> None:
     unknown = arcfleet("bench", "q11")
     assert (unknown.code, "did you mean" in unknown.err) == (2, True)
-    later = arcfleet("bench", NOT_YET[0], COLUMNS="200")
-    assert (later.code, "not there yet" in later.err) == (2, True)
     chart = arcfleet("bench", "q1", "--plot", "x.doc")
     assert chart.code == 2
 

@@ -11,12 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 from zlib import crc32
 
+import msgpack
 from confluent_kafka import KafkaError, KafkaException
 
 from afa.contracts import contract
+from afa.source import Source
 from arcfleet.fleet.arc_writer import write
 from arcfleet.fleet.arcs import ArcRecord, ArcTable, stamp
 from arcfleet.fleet.document import Fleet
@@ -33,6 +35,16 @@ SETTLE_S = 300.0  # virtual, after the last fault
 STEADY_S = 3.0  # after which what came of the last arc change is committed, too
 SLOW_S = (0.3, 2.0, 12.0)
 POLLS = 10  # for one other call
+
+
+Sourced: TypeAlias = dict[str, Any] | tuple[dict[str, Any], int]  # a record, perhaps with the number of its source
+
+
+def encoded(record: dict[str, Any], source: Source) -> bytes:
+    """As the source has its records."""
+    packed = msgpack.packb(record) if source.codec == "msgpack" else json.dumps(record).encode()
+    assert isinstance(packed, bytes)
+    return packed
 
 
 @dataclass(frozen=True)
@@ -105,17 +117,18 @@ class Simulation:
         write(records, self.fleet.name, producer)
         producer.commit_transaction(10)
 
-    def publish(self, record: dict[str, Any]) -> None:
+    def publish(self, record: dict[str, Any], source: int = 0) -> None:
         """To the partition of its key; without one to all."""
         key = record.get("key")
         numbers = range(self.partitions) if key is None else [crc32(key.encode()) % self.partitions]
+        topic, value = self.fleet.sources[source].topic, encoded(record, self.fleet.sources[source])
         for number in numbers:
-            self._tape.produce(self.fleet.sources[0].topic, json.dumps(record).encode(), key=key, partition=number)
+            self._tape.produce(topic, value, key=key, partition=number)
         self._tape.flush()
 
     # Running ---------------------------------------------------------------------------------------------------------
 
-    def run(self, records: Sequence[dict[str, Any]], seconds: float, middle: Callable[[], None] | None = None) -> None:
+    def run(self, records: Sequence[Sourced], seconds: float, middle: Callable[[], None] | None = None) -> None:
         """Publishes the records over so much time while all may go wrong, then lets the fleet catch up in calm."""
         self.broker.faults = self._fault
         began = self.clock.monotonic()
@@ -124,7 +137,7 @@ class Simulation:
                 self._turn()
             if middle is not None and count == len(records) // 2:
                 middle()
-            self.publish(record)
+            self.publish(*record if isinstance(record, tuple) else (record,))
         self._is_calm = True
         for slot in self.slots:
             if slot.clients is not None:
@@ -136,6 +149,14 @@ class Simulation:
             self._turn()
             if not self._is_caught_up():
                 steady_since = self.clock.monotonic()
+
+    def rest(self, seconds: float) -> None:
+        """Time passes in calm, in which nothing comes."""
+        until = self.clock.monotonic() + seconds
+        while self.clock.monotonic() < until:
+            self.clock.advance(1.0)
+            for _ in self.slots:
+                self._turn()
 
     def _turn(self) -> None:
         """One worker's step, whoever it is. Nothing that is simulated is a reason for a process to end by itself."""
@@ -262,12 +283,10 @@ class Simulation:
             if record.value is not None
         ]
 
-    def _lags(self) -> dict[int, int]:
-        topic, offsets = self.fleet.sources[0].topic, self.broker.group(self.fleet.name).offsets
-        return {
-            number: self.broker.logs[topic, number].end - offsets.get((topic, number), (0, ""))[0]
-            for number in range(self.partitions)
-        }
+    def _lags(self) -> dict[tuple[str, int], int]:
+        offsets = self.broker.group(self.fleet.name).offsets
+        places = [(source.topic, number) for source in self.fleet.sources for number in range(self.partitions)]
+        return {place: self.broker.logs[place].end - offsets.get(place, (0, ""))[0] for place in places}
 
     def _is_caught_up(self) -> bool:
         ready = all(slot.process is not None and slot.has_started for slot in self.slots)

@@ -30,6 +30,9 @@ def test_a_pattern_keyed_otherwise_is_refused():
     assert caught.value.exit_code == 1
 
 
-def test_a_pattern_of_some_sources_is_not_there_yet():
-    with pytest.raises(WorkerError, match="not there yet"):
-        check_fitness([replace(PATTERN, sources=("t",))], fleet_of(Source("t"), Source("u")))
+def test_a_pattern_names_sources_of_its_fleet():
+    fleet = fleet_of(Source("trades", key="data.symbol"), Source("news", key="data.user"))
+    check_fitness([replace(PATTERN, sources=("trades",))], fleet)
+    with pytest.raises(WorkerError, match="names the source `trade`, which the fleet does not have") as caught:
+        check_fitness([replace(PATTERN, sources=("trade",))], fleet)
+    assert (caught.value.exit_code, caught.value.fix) == (1, "did you mean `trades`?")

@@ -3,57 +3,25 @@ slow broker at every point, while disordered events, revisions and live arc chan
 
 import json
 import os
-import random
 
 import pytest
+from support.disorder import CHANGES, CLIMB, assert_promises_are_kept, disordered_events, punctuated
 from support.fleets import audit
 from support.simulation import Chances, Simulation
 
 from afa import Engine
 from afa.document import build_pattern
-from arcfleet.fleet.arcs import StampedArc
+from arcfleet.fleet.arcs import ArcTable, stamp
 from arcfleet.fleet.document import load_fleet
 
-EVENTS, KEYS, SECONDS = 400, 12, 40.0
+SECONDS = 40.0
 FIRST_SEED = int(os.environ.get("ARCFLEET_SEED", "0"))
 SEEDS = range(FIRST_SEED, FIRST_SEED + 6)
-MIDDLE = EVENTS * 10 // 2
-CLIMB = {
-    "pattern": "climb",
-    "within": 400,
-    "start": "s",
-    "final": ["f"],
-    "registers": {"n": 0},
-    "arcs": [
-        {"id": "low", "from": "s", "to": "m", "when": "e.x < 3", "set": {"n": "1"}},
-        {"id": "more", "from": "m", "to": "m", "when": "e.x >= 3", "set": {"n": "r.n + 1"}},
-        {"id": "high", "from": "m", "to": "f", "when": "e.x > 8"},
-    ],
-}
-CHANGES = [
-    StampedArc("climb", 100, CLIMB["arcs"][2], (None, MIDDLE)),
-    StampedArc("climb", 101, {"id": "higher", "from": "m", "to": "f", "when": "e.x > 8 and r.n >= 3"}, (MIDDLE, None)),
-]
+FALL = CLIMB | {"pattern": "fall", "arcs": [*CLIMB["arcs"][:2], CLIMB["arcs"][2] | {"when": "e.x == 7"}]}
 
 
-def disordered_events(seed):
-    rnd = random.Random(seed)
-    records = []
-    for number in range(EVENTS):
-        late = rnd.choice([0, 0, 0, 0, 300, 1500])
-        record = {"id": f"e{number}", "key": f"k{rnd.randrange(KEYS)}", "ts": max(0, 10 * number - late), "type": "t"}
-        records.append(record | {"data": {"x": rnd.randrange(10)}})
-        if rnd.random() < 0.05:
-            old = rnd.choice(records[-50:])
-            if "op" not in old:
-                again = {"rev": old.get("rev", 0) + 1}
-                gone = {"op": "retract", "id": old["id"], "key": old["key"], "ts": old["ts"]}
-                records.append(gone | again if rnd.random() < 0.4 else old | again | {"data": {"x": rnd.randrange(10)}})
-    return records
-
-
-def expected(records, changes):
-    engine = Engine([build_pattern(CLIMB)], engine="reference", net="batch")
+def expected(records, changes, *others):
+    engine = Engine(map(build_pattern, [CLIMB, *others]), engine="reference", net="batch")
     arcs = [change.as_change() for change in changes]
     return audit(engine.feed([json.dumps(record).encode() for record in [*arcs, *records]]).to_records()).net
 
@@ -70,26 +38,17 @@ def simulated(seed, **settings):
     return simulation, records
 
 
-def assert_exact(simulation, records):
+def assert_exact(simulation, records, *others):
     found = audit(simulation.changes())
     told = f"seed {simulation.seed}: {dict(simulation.happened)}"
     assert not found.doubles, (told, found.doubles[:3])
     assert not found.orphans, (told, found.orphans[:3])
-    wanted = expected(records, CHANGES)
+    wanted = expected(records, CHANGES, *others)
     assert found.net.keys() == wanted.keys() != set(), told
 
 
 # With punctuations a record's fate depends on where it is in its partition: the oracle is an engine that reads each
 # partition once, in order, undisturbed.
-
-
-def punctuated_events(seed):
-    records = []
-    for record in disordered_events(seed):
-        records.append(record)
-        if len(records) % 25 == 0:
-            records.append({"op": "punctuation", "ts": max(old.get("ts", 0) for old in records) - 400})
-    return records
 
 
 def undisturbed(simulation):
@@ -108,22 +67,10 @@ def undisturbed(simulation):
     return audit(changes).net, late
 
 
-def assert_promises_are_kept(simulation):
-    """After a punctuation nothing changes about matches that end before it."""
-    promised = {}
-    for change in simulation.changes():
-        place = (change["partition"], change["pattern"])
-        if change["op"] == "punctuation":
-            assert change["ts"] > promised.get(place, change["ts"] - 1), (simulation.seed, change)
-            promised[place] = change["ts"]
-        else:
-            assert change["end"] >= promised.get(place, change["end"]), (simulation.seed, change)
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_punctuations_and_late_records_survive_whatever_goes_wrong(seed):
     simulation = Simulation(seed, fleet(seed), [CLIMB], static=bool(seed % 3))
-    simulation.run(punctuated_events(seed), SECONDS)
+    simulation.run(punctuated(disordered_events(seed)), SECONDS)
     told = f"seed {seed}: {dict(simulation.happened)}"
     found = audit(simulation.changes())
     assert (found.doubles, found.orphans) == ([], []), told
@@ -148,6 +95,16 @@ def test_a_fleet_in_calm():
 def test_nothing_is_lost_or_doubled_whatever_goes_wrong(seed):
     simulation, records = simulated(seed, static=bool(seed % 3))
     assert_exact(simulation, records)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_new_pattern_tells_what_it_finds_among_stored_events(seed):
+    """It comes in one go with changes of one that runs, and what it has told it can take back."""
+    simulation = Simulation(seed, fleet(seed), [CLIMB], static=bool(seed % 3))
+    records = disordered_events(seed)
+    head, *arcs = stamp([FALL], ArcTable())
+    simulation.run(records, SECONDS, middle=lambda: simulation.publish_arcs([CHANGES[0], head, *arcs, CHANGES[1]]))
+    assert_exact(simulation, records, FALL)
 
 
 def test_the_same_seed_plays_the_same_run():

@@ -9,6 +9,7 @@ use crate::event::IdRef;
 use crate::input::{Feeding, index_of};
 use crate::live_arcs::Judged;
 use crate::segment::{NO_KEY, Net};
+use crate::slack::NO_EVENT;
 
 impl Engine {
     /// Takes rows of a record batch from one index on; `first_number` makes the ids of rows without one, and `origins`
@@ -22,6 +23,7 @@ impl Engine {
         origins: &[Origin],
     ) {
         (feeding.fed.asks, feeding.fed.condition) = (None, None);
+        feeding.length = rows.len();
         let (mut begin, mut known) = (from, DictionaryKeys::default());
         while begin < rows.len() {
             let length = (rows.len() - begin).min(CHUNK_ROWS);
@@ -59,7 +61,14 @@ impl Engine {
             let (other, operation) = (special.row, special.operation);
             self.add_stretch(feeding, rows, (at, other), base, origins, known);
             at = other + 1;
-            let index = index_of(base + other);
+            let (index, origin) = (index_of(base + other), origin_of(origins, other));
+            if !origin.is_read() {
+                continue;
+            }
+            if self.promises.only_events && operation.starts_with("arc") {
+                feeding.fed.bad.push((index, NO_EVENT.into()));
+                continue;
+            }
             if let ("arc" | "arc-retract", Some(json)) = (operation, special.arc) {
                 if !self.take_arrow_arc(feeding, json, index) {
                     return Some(base + other);
@@ -70,7 +79,7 @@ impl Engine {
             if feeding.net == Net::Record {
                 self.findings.record = index;
             }
-            if !self.take_arrow_other(feeding, rows, &special, index, origin_of(origins, other)) {
+            if !self.take_arrow_other(feeding, rows, &special, index, origin) {
                 return Some(base + other);
             }
         }
@@ -90,6 +99,7 @@ impl Engine {
         origins: &[Origin],
         known: &mut DictionaryKeys,
     ) {
+        let from = from + count_unread(origins, from, to);
         if from == to {
             return;
         }
@@ -103,8 +113,15 @@ impl Engine {
         let mut at = from;
         while at < to {
             let (origin, end) = run_of(origins, at, to);
-            feeding.segment.come_from(origin, end - feeding.segment.first);
-            self.find_keys(feeding, rows, (at, end), base, origin.domain, known);
+            let rows_before_end = end - feeding.segment.first;
+            if origin.is_read() {
+                feeding.segment.come_from(origin, rows_before_end);
+                self.find_keys(feeding, rows, (at, end), base, origin.domain, known);
+            } else {
+                let first = feeding.segment.origin;
+                feeding.segment.come_from(first, rows_before_end);
+                feeding.segment.keys.resize(rows_before_end, NO_KEY);
+            }
             at = end;
         }
         let segment = &mut feeding.segment;
@@ -194,4 +211,9 @@ fn run_of(origins: &[Origin], from: usize, to: usize) -> (Origin, usize) {
     }
     let same = origins[from..to].iter().take_while(|other| **other == origin).count();
     (origin, from + same)
+}
+
+/// How many of the first rows come from where nothing is read.
+fn count_unread(origins: &[Origin], from: usize, to: usize) -> usize {
+    (from..to).take_while(|row| !origin_of(origins, *row).is_read()).count()
 }

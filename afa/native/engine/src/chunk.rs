@@ -327,7 +327,7 @@ impl Chunk {
     pub fn data(&self, offset: usize, scanners: &[Scanner]) -> Data {
         match &self.payload {
             Payload::Gone => Data::Map(Vec::new()),
-            Payload::Scanned(rows) => rows.data(self.place(offset), &scanners[rows.scanner]),
+            Payload::Scanned(rows) => rows.data(self.place(offset), scanners),
             Payload::Arrow(rows) => rows.data(self.place(offset)),
         }
     }

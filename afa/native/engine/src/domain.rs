@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::change_table::ChangeRow;
 use crate::configuration::start_row;
-use crate::engine::{Engine, live};
+use crate::engine::{Engine, SOURCE, live};
 use crate::expression::Node;
 use crate::key::Key;
 use crate::matcher::expiry;
@@ -26,14 +26,28 @@ pub(crate) struct Predicated {
 }
 
 /// One input topic of a partition.
-#[derive(Default)]
 pub(crate) struct Topic {
     pub(crate) name: Arc<str>,
+    /// What reads its records.
+    pub(crate) scanner: usize,
     pub(crate) punctuation: Option<i64>,
     pub(crate) predicated: Vec<Predicated>,
     pub(crate) promise: Promise,
     /// The greatest time of its records, as far as times are believed.
     pub(crate) newest: Option<i64>,
+}
+
+impl Topic {
+    pub(crate) fn new(name: Arc<str>, scanner: usize, promise: Promise) -> Self {
+        Self {
+            name,
+            scanner,
+            punctuation: None,
+            predicated: Vec::new(),
+            promise,
+            newest: None,
+        }
+    }
 }
 
 /// A partition: its topics, and how far it has come.
@@ -60,7 +74,7 @@ impl Domain {
     pub(crate) fn new(partition: u32, patterns: usize) -> Self {
         Self {
             partition,
-            topics: vec![Topic::default()],
+            topics: vec![Topic::new("".into(), SOURCE, Promise::default())],
             effective: None,
             due: None,
             queue: VecDeque::new(),
@@ -101,16 +115,28 @@ pub struct Origin {
     pub topic: usize,
 }
 
+/// The number of topics that no pattern of the engine sees.
+const UNREAD: usize = usize::MAX;
+
+impl Origin {
+    /// Whether records from there are read; others are as if they had never come.
+    #[inline]
+    pub(crate) fn is_read(self) -> bool {
+        self.topic != UNREAD
+    }
+}
+
 impl Engine {
-    /// The numbers of a topic and partition, new or known.
+    /// The numbers of a topic and partition, new or known. A partition has all topics that were named for it from its
+    /// beginning, because it must not come further than the one that nothing came from yet.
     pub fn origin(&mut self, topic: &str, partition: u32) -> Origin {
         let patterns = self.programs.len();
+        let mut named = self.promises.topics();
         let has_no_keys = self.keys.len() == self.free_keys.len();
         let first_use = self.domains.len() == 1 && self.domains[0].topics[0].name.is_empty() && has_no_keys;
         if first_use && self.domains[0].topics[0].punctuation.is_none() {
             self.domains[0].partition = partition;
-            self.domains[0].topics[0].name = topic.into();
-            self.domains[0].topics[0].promise = self.promises.of(topic);
+            self.domains[0].topics = std::mem::take(&mut named);
         }
         let known = self.find_domain(partition);
         if known.is_none() {
@@ -118,18 +144,17 @@ impl Engine {
         }
         let domain = known.unwrap_or_else(|| {
             let mut domain = Domain::new(partition, patterns);
-            domain.topics.clear();
+            domain.topics = named;
             self.domains.push(domain);
             self.domains.len() - 1
         });
+        let Some(scanner) = self.promises.scanner_of(topic) else {
+            return Origin { domain, topic: UNREAD };
+        };
         let topics = &mut self.domains[domain].topics;
         let known = topics.iter().position(|known| &*known.name == topic);
         let topic = known.unwrap_or_else(|| {
-            topics.push(Topic {
-                name: topic.into(),
-                promise: self.promises.of(topic),
-                ..Topic::default()
-            });
+            topics.push(Topic::new(topic.into(), scanner, self.promises.of(topic)));
             topics.len() - 1
         });
         Origin { domain, topic }
@@ -159,6 +184,9 @@ impl Engine {
 
     /// No later event from there with a smaller `ts`. In a batch that is told net, what follows from it waits.
     pub fn punctuate(&mut self, origin: Origin, ts: i64, now: bool) {
+        if !origin.is_read() {
+            return;
+        }
         let topic = &mut self.domains[origin.domain].topics[origin.topic];
         topic.punctuation = topic.punctuation.max(Some(ts));
         topic.predicated.retain(|known| known.ts > ts);
@@ -170,6 +198,9 @@ impl Engine {
 
     /// No later event with a smaller `ts` for which the condition holds.
     pub fn punctuate_when(&mut self, origin: Origin, ts: i64, condition: Node, text: &str) {
+        if !origin.is_read() {
+            return;
+        }
         self.rows.add_fields(&condition.fields());
         let predicated = &mut self.domains[origin.domain].topics[origin.topic].predicated;
         match predicated.iter_mut().find(|known| known.condition == condition) {

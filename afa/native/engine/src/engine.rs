@@ -68,10 +68,10 @@ pub struct Retraction<'a> {
     pub seq: Option<i64>,
 }
 
-/// The scanner of records that come from outside.
-pub(crate) const SOURCE: usize = 0;
 /// The scanner of records that a snapshot brings back.
-pub(crate) const RESTORED: usize = 1;
+pub(crate) const RESTORED: usize = 0;
+/// The scanner of records that come from outside, if their topics do not say otherwise.
+pub(crate) const SOURCE: usize = 1;
 
 /// Patterns and the state of all keys.
 pub struct Engine {
@@ -182,7 +182,7 @@ impl Engine {
             promises: crate::slack::Promises::default(),
             programs,
         };
-        engine.rows.scanners = vec![Scanner::new(mapping, &[]), Scanner::new(Mapping::only_data(), &[])];
+        engine.rows.scanners = vec![Scanner::new(Mapping::only_data(), &[]), Scanner::new(mapping, &[])];
         for (number, program) in engine.programs.iter_mut().enumerate() {
             program.max_set_size = limits.max_partial_matches_per_key;
             if program.chain.is_empty() {

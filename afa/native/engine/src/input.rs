@@ -106,6 +106,8 @@ pub struct Feeding {
     first_change: usize,
     /// Whether raw records after a bad one are left alone.
     stops_at_bad: bool,
+    /// How many records it has.
+    pub(crate) length: usize,
 }
 
 impl Feeding {
@@ -119,6 +121,7 @@ impl Feeding {
             fed: Fed::default(),
             flushes: 0,
             first_change: 0,
+            length: 0,
         }
     }
 
@@ -133,7 +136,7 @@ impl Feeding {
         self.segment.clear();
         self.segment.waiting.clear();
         (self.net, self.stops_at_bad) = (net, stops_at_bad);
-        (self.flushes, self.first_change) = (0, 0);
+        (self.flushes, self.first_change, self.length) = (0, 0, 0);
         self.fed = Fed::default();
     }
 }
@@ -142,6 +145,9 @@ impl Engine {
     /// Ends a batch: what waits is taken, and partitions advance.
     pub fn finish(&mut self, feeding: &mut Feeding) {
         self.take_segment(&mut feeding.segment, feeding.net, &mut feeding.fed);
+        if feeding.net == Net::Record {
+            self.findings.record = index_of(feeding.length.saturating_sub(1));
+        }
         self.settle_slack(feeding.net, &mut feeding.fed);
         if feeding.net == Net::Record {
             return;
@@ -190,6 +196,7 @@ impl Engine {
     /// were not checked yet: then `fed.asks` has its index.
     pub fn feed_raw(&mut self, feeding: &mut Feeding, first: usize, records: &impl RawBatch) {
         (feeding.fed.asks, feeding.fed.condition) = (None, None);
+        feeding.length = records.len();
         let mut next = first;
         while next < records.len() && (!feeding.stops_at_bad || feeding.fed.bad.is_empty()) {
             let open = self.open_chunk(feeding, records.len() - next, records.bytes_from(next));
@@ -214,18 +221,24 @@ impl Engine {
         next: &mut usize,
         records: &'a impl RawBatch,
     ) -> Option<Raw<'a>> {
-        let (chunk, scanner) = self.rows.chunk_and_scanner(open, SOURCE);
+        let (chunk, scanners) = self.rows.chunk_and_scanners(open);
         let segment = &mut feeding.segment;
         if segment.keys.is_empty() {
             (segment.chunk, segment.first) = (open, chunk.len());
         }
         let mut last_key = LastKey::default();
         while *next < records.len() && chunk.has_room() {
-            let (index, value) = (*next, records.value(*next));
+            let (index, value, origin) = (*next, records.value(*next), records.origin(*next));
             *next += 1;
+            if !origin.is_read() {
+                continue;
+            }
             let Payload::Scanned(rows) = &mut chunk.payload else {
                 unreachable!("the open chunk holds raw records");
             };
+            let number = self.domains[origin.domain].topics[origin.topic].scanner;
+            let scanner = &mut scanners[number];
+            rows.read_by(number);
             let begin = rows.arena.len();
             let plain = match scan(scanner, &mut rows.arena, value, records, index) {
                 Ok(plain) => plain,
@@ -239,7 +252,6 @@ impl Engine {
             };
             if let Some(offset) = records.replayed(index) {
                 let head = plain.map_or_else(|| *scanner.head(), PlainHead::full);
-                let origin = records.origin(index);
                 let domain = &mut self.domains[origin.domain];
                 if holds(domain, rows, &head, origin.topic, offset) {
                     rows.arena.truncate(begin);
@@ -261,7 +273,7 @@ impl Engine {
                 let head = plain.map_or_else(|| *scanner.head(), PlainHead::full);
                 return Some(Raw::of(records, index, head, begin));
             };
-            segment.push(key, index_of(index), records.origin(index));
+            segment.push(key, index_of(index), origin);
             let (record, number) = (span(begin, value.map_or(0, Padded::len)), records.number(index));
             match plain {
                 Some(plain) => chunk.push_plain(record, plain.ts, scanner, number),
@@ -269,7 +281,7 @@ impl Engine {
             }
             if let (Some(like), Some(alone), true) = (value, records.alone(), plain.is_some() && known == Some(key)) {
                 let count = chunk.push_alike(like, alone, *next, scanner, number + 1);
-                segment.push_run(key, index_of(*next), count, records.origin(index));
+                segment.push_run(key, index_of(*next), count, origin);
                 *next += count;
             }
         }

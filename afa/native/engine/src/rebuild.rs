@@ -44,7 +44,8 @@ impl Engine {
     }
 
     /// The same for a key that belongs to this partition now, whose punctuations stay what they are. Without bytes
-    /// nothing is known of the key. `held`: by topic, the first offset of which it knows nothing.
+    /// nothing is known of the key. `held`: by topic, the first offset of which it knows nothing. With `tells`, what
+    /// stands of the stored events is told as if it were new.
     ///
     /// # Errors
     /// As `restore`.
@@ -54,6 +55,7 @@ impl Engine {
         name: &str,
         bytes: Option<&[u8]>,
         held: impl Iterator<Item = (&'a str, i64)>,
+        tells: bool,
     ) -> Result<(), RestoreFault> {
         let restored = bytes.map(|bytes| self.read_snapshot(name, bytes)).transpose()?;
         let told = self.table.rows.len();
@@ -68,7 +70,12 @@ impl Engine {
         }
         self.expect_stamps();
         self.rebuild_in(domain, name, restored);
-        self.table.rows.truncate(told);
+        if tells {
+            self.tell_known(name);
+            self.order_from(told);
+        } else {
+            self.table.rows.truncate(told);
+        }
         Ok(())
     }
 
@@ -236,12 +243,12 @@ impl Engine {
     /// Adds a row whose data was checked before.
     fn add_restored(&mut self, which: usize, event: &RestoredEvent, data: &[u8]) -> u32 {
         let number = self.restored_chunk(which);
-        let (chunk, scanner) = self.rows.chunk_and_scanner(number, RESTORED);
+        let (chunk, scanners) = self.rows.chunk_and_scanners(number);
         let Payload::Scanned(rows) = &mut chunk.payload else {
             unreachable!("chunks of restored rows hold raw records");
         };
         let record = span(rows.arena.len(), data.len());
-        let read = scanner.scan(&mut rows.arena, Padded::copied(data, &mut Vec::new()), &BESIDE);
+        let read = scanners[RESTORED].scan(&mut rows.arena, Padded::copied(data, &mut Vec::new()), &BESIDE);
         debug_assert!(read.is_ok(), "checked before");
         let head = Head {
             operation: Operation::Insert,

@@ -47,7 +47,9 @@ impl Engine {
         for (topic, offset) in held {
             let origin = self.origin(topic, partition);
             domain = Some(origin.domain);
-            known.push((origin.topic, offset));
+            if origin.is_read() {
+                known.push((origin.topic, offset));
+            }
         }
         if let Some(domain) = domain {
             self.domains[domain].hold(key, known);

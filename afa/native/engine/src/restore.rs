@@ -1,8 +1,8 @@
 //! Restoring a key from its snapshot: everything is read and checked before anything is changed.
 //!
 //! A pattern of the snapshot that the engine does not have is left out. One that only the engine has begins with the
-//! stored events, without partial matches from before them. Punctuations rise to those of the snapshot. Nothing is told:
-//! what there was to tell was told before the snapshot was taken.
+//! stored events, without partial matches from before them. Punctuations rise to those of the snapshot. Nothing is told,
+//! unless that is asked for: what there was to tell was told before the snapshot was taken.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -27,7 +27,7 @@ impl EventView for RowView<'_> {
             Payload::Scanned(rows) => match self.fields.find(path) {
                 Some(field) => {
                     let place = self.chunk.place(self.offset);
-                    rows.value(field, path, place, &self.scanners[rows.scanner])
+                    rows.value(field, path, place, self.scanners)
                 }
                 None => Value::Unknown,
             },

@@ -14,7 +14,7 @@ use crate::expression::FieldPath;
 use crate::predicate::{Fields, Predicates};
 use crate::predicate_index::PredicateIndex;
 use crate::row_view::RowView;
-use crate::scan::{Head, Scanner, Span};
+use crate::scan::{Head, Mapping, Scanner, Span};
 
 /// The most chunks at once: what 32 bits leave for them.
 const MAX_CHUNKS: usize = 1 << (32 - CHUNK_BITS);
@@ -224,13 +224,22 @@ impl Rows {
         self.chunks[number].as_mut().expect("a chunk in use")
     }
 
-    /// A chunk to be filled, and the scanner that fills it.
+    /// A chunk to be filled, and the scanners that fill it.
     ///
     /// # Panics
     /// If the chunk is not there.
-    pub fn chunk_and_scanner(&mut self, number: usize, scanner: usize) -> (&mut Chunk, &mut Scanner) {
+    pub fn chunk_and_scanners(&mut self, number: usize) -> (&mut Chunk, &mut [Scanner]) {
         let chunk = self.chunks[number].as_mut().expect("a chunk in use");
-        (chunk, &mut self.scanners[scanner])
+        (chunk, &mut self.scanners)
+    }
+
+    /// The number of the scanner of a mapping, new or known.
+    pub fn scanner(&mut self, mapping: Mapping) -> usize {
+        let known = self.scanners.iter().position(|known| *known.mapping() == mapping);
+        known.unwrap_or_else(|| {
+            self.scanners.push(Scanner::new(mapping, &self.fields.paths));
+            self.scanners.len() - 1
+        })
     }
 
     /// Whether another raw record of this scanner may be added to a chunk, which may be gone.
@@ -357,8 +366,7 @@ impl Rows {
         }
         for chunk in self.chunks.iter_mut().flatten() {
             if let Payload::Scanned(rows) = &mut chunk.payload {
-                let scanner = &mut self.scanners[rows.scanner];
-                rows.rescan(scanner, self.fields.paths.len());
+                rows.rescan(&mut self.scanners, self.fields.paths.len());
             }
         }
     }

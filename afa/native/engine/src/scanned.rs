@@ -9,7 +9,7 @@ use crate::scan::{PADDING, Padded, Records, Scalar, Scanner, Span, list_value};
 use crate::scanned_column::ScannedColumn;
 use crate::value::Value;
 
-/// Records of one scanner, in order of arrival.
+/// Records in order of arrival.
 #[derive(Debug, Default)]
 pub struct ScannedRows {
     /// Raw records, and texts that had to be written anew.
@@ -18,8 +18,9 @@ pub struct ScannedRows {
     /// Empty: no row has one.
     kinds: Vec<Option<Span>>,
     columns: Vec<ScannedColumn>,
-    /// Which scanner has read them.
+    /// Which scanner has read them; that of each row, once one of them is of another.
     pub scanner: usize,
+    scanners: Vec<usize>,
     /// How many bytes of the arena are only there because records were copied together.
     padding: usize,
 }
@@ -37,9 +38,28 @@ impl ScannedRows {
         }
     }
 
+    /// The scanner of a row.
+    #[must_use]
+    #[inline]
+    pub fn scanner_of(&self, row: usize) -> usize {
+        self.scanners.get(row).copied().unwrap_or(self.scanner)
+    }
+
+    /// The rows from now on are of this scanner.
+    #[inline]
+    pub fn read_by(&mut self, scanner: usize) {
+        if scanner != self.scanner {
+            self.scanners.resize(self.records.len(), self.scanner);
+            self.scanner = scanner;
+        }
+    }
+
     /// Keeps the record that was scanned last, of this event type.
     #[inline]
     pub fn push(&mut self, record: Span, kind: Option<Span>, scanner: &Scanner) {
+        if !self.scanners.is_empty() {
+            self.scanners.push(self.scanner);
+        }
         if kind.is_some() || !self.kinds.is_empty() {
             self.kinds.resize(self.records.len(), None);
             self.kinds.push(kind);
@@ -80,6 +100,9 @@ impl ScannedRows {
         if !self.kinds.is_empty() {
             self.kinds.resize(self.records.len(), None);
         }
+        if !self.scanners.is_empty() {
+            self.scanners.resize(self.records.len(), self.scanner);
+        }
         count
     }
 
@@ -90,9 +113,10 @@ impl ScannedRows {
     }
 
     /// Reads all records again, for other fields.
-    pub fn rescan(&mut self, scanner: &mut Scanner, fields: usize) {
+    pub fn rescan(&mut self, scanners: &mut [Scanner], fields: usize) {
         self.columns = (0..fields).map(|_| ScannedColumn::default()).collect();
-        for record in &self.records {
+        for (row, record) in self.records.iter().enumerate() {
+            let scanner = &mut scanners[self.scanners.get(row).copied().unwrap_or(self.scanner)];
             scanner.rescan(&mut self.arena, *record);
             push_values(&mut self.columns, scanner);
         }
@@ -118,22 +142,25 @@ impl ScannedRows {
 
     /// A field of a row, as the path declares it.
     #[must_use]
-    pub fn value(&self, field: usize, path: &FieldPath, row: usize, scanner: &Scanner) -> Value {
+    pub fn value(&self, field: usize, path: &FieldPath, row: usize, scanners: &[Scanner]) -> Value {
         let value = match self.columns[field].get(row) {
             Scalar::Missing => Value::Unknown,
             Scalar::Int(number) => Value::Int(number),
             Scalar::Float(number) => Value::Float(number),
             Scalar::Bool(truth) => Value::Bool(truth),
             Scalar::Text(span) => Value::Str(self.text(span).into()),
-            Scalar::List(span) => list_value(span.of(&self.arena), scanner.mapping().codec),
+            Scalar::List(span) => {
+                let codec = scanners[self.scanner_of(row)].mapping().codec;
+                list_value(span.of(&self.arena), codec)
+            }
         };
         path.conform(value)
     }
 
     /// The whole data of a row.
     #[must_use]
-    pub fn data(&self, row: usize, scanner: &Scanner) -> Data {
-        scanner.data(self.records[row].of(&self.arena))
+    pub fn data(&self, row: usize, scanners: &[Scanner]) -> Data {
+        scanners[self.scanner_of(row)].data(self.records[row].of(&self.arena))
     }
 }
 

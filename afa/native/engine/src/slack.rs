@@ -5,9 +5,12 @@
 use std::sync::Arc;
 
 use crate::domain::{Origin, Topic};
-use crate::engine::Engine;
-use crate::scan::Operation;
+use crate::engine::{Engine, SOURCE};
+use crate::scan::{Mapping, Operation};
 use crate::segment::{Fed, NO_KEY, Net, Segment};
+
+/// Why changes of patterns among the records of a source are bad.
+pub(crate) const NO_EVENT: &str = "a source brings events, no changes of patterns";
 
 /// What is promised of a topic.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,6 +36,8 @@ pub struct Trust {
 #[derive(Debug)]
 pub(crate) struct Promises {
     by_topic: Vec<(Arc<str>, Promise)>,
+    /// Of several topics, what reads the records of each; none: nothing does.
+    scanners: Vec<(Arc<str>, Option<usize>)>,
     has_slack: bool,
     pub(crate) trust: Trust,
     /// Raw records are events, and no changes of patterns.
@@ -47,6 +52,7 @@ impl Default for Promises {
         };
         Self {
             by_topic: Vec::new(),
+            scanners: Vec::new(),
             has_slack: false,
             trust,
             only_events: false,
@@ -59,6 +65,22 @@ impl Promises {
     pub(crate) fn of(&self, topic: &str) -> Promise {
         let known = self.by_topic.iter().find(|(name, _)| **name == *topic);
         known.map_or(Promise::default(), |(_, promise)| *promise)
+    }
+
+    /// What reads the records of a topic, if anything does.
+    pub(crate) fn scanner_of(&self, topic: &str) -> Option<usize> {
+        let known = self.scanners.iter().find(|(name, _)| **name == *topic);
+        known.map_or(Some(SOURCE), |(_, scanner)| *scanner)
+    }
+
+    /// The topics that a partition begins with: those that were named.
+    pub(crate) fn topics(&self) -> Vec<Topic> {
+        let read = self
+            .scanners
+            .iter()
+            .filter_map(|(name, scanner)| Some((name, (*scanner)?)));
+        read.map(|(name, scanner)| Topic::new(name.clone(), scanner, self.of(name)))
+            .collect()
     }
 }
 
@@ -91,7 +113,14 @@ impl Engine {
         }
     }
 
-    /// From now on changes of patterns among raw records are bad records.
+    /// Names a topic, before the first record, and the mapping that its records are read by; without one they are as if
+    /// they had never come.
+    pub fn name_topic(&mut self, name: &str, mapping: Option<Mapping>) {
+        let scanner = mapping.map(|mapping| self.rows.scanner(mapping));
+        self.promises.scanners.push((name.into(), scanner));
+    }
+
+    /// From now on changes of patterns among records are bad records.
     pub fn take_only_events(&mut self) {
         self.promises.only_events = true;
     }
@@ -100,9 +129,7 @@ impl Engine {
     pub(crate) fn refusal(&self, operation: Operation, origin: Origin) -> Option<&'static str> {
         let promise = self.domains[origin.domain].topics[origin.topic].promise;
         match operation {
-            Operation::Arc | Operation::ArcPunctuation if self.promises.only_events => {
-                Some("a source brings events, no changes of patterns")
-            }
+            Operation::Arc | Operation::ArcPunctuation if self.promises.only_events => Some(NO_EVENT),
             Operation::Punctuation if promise.has_no_punctuations => {
                 Some("this source has no punctuations (`in_band`)")
             }
@@ -182,9 +209,12 @@ impl Engine {
             for topic in 0..self.domains[domain].topics.len() {
                 let known = &self.domains[domain].topics[topic];
                 if let Some(ts) = known.behind().filter(|ts| known.punctuation < Some(*ts)) {
-                    self.punctuate(Origin { domain, topic }, ts, net == Net::Record);
+                    self.punctuate(Origin { domain, topic }, ts, false);
                 }
             }
+        }
+        if net == Net::Record {
+            self.advance_all();
         }
     }
 }

@@ -11,6 +11,7 @@ use afa_engine::gauges::PartitionGauges;
 use afa_engine::input::Feeding;
 use afa_engine::limits::Limits;
 use afa_engine::msgpack::Malformed;
+use afa_engine::scan::Mapping;
 use afa_engine::segment::{Fed, Net};
 use afa_engine::slack::{Promise, Trust};
 use pyo3::exceptions::PyValueError;
@@ -20,6 +21,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::arrow_capsule::{KnownSchema, import_batch};
 use crate::changes::{Memory, NativeChanges};
+use crate::counted::counted;
 use crate::guard::{broken, guarded};
 use crate::pattern::{apply_arc, build_engine};
 use crate::raw_input::{Beside, RawInput, numbered};
@@ -86,6 +88,11 @@ impl NativeEngine {
         self.raw.clear();
         let fed = std::mem::take(&mut self.feeding.fed);
         NativeChanges::new(self.engine.take_changes(), fed, self.memory.clone())
+    }
+
+    /// What was said without a batch.
+    fn told_so_far(&mut self) -> NativeChanges {
+        NativeChanges::new(self.engine.take_changes(), Fed::default(), self.memory.clone())
     }
 
     fn feed_batch(&mut self, from: usize) -> Answer {
@@ -275,6 +282,13 @@ impl NativeEngine {
         self.work(py, |native| native.engine.take_arc(record, 0, &mut native.feeding.fed))
     }
 
+    /// Names a topic and the mapping that its records are read by; without one they are as if they had never come.
+    #[pyo3(signature = (topic, mapping))]
+    fn name_topic(&mut self, py: Python<'_>, topic: &str, mapping: Option<&[u8]>) -> PyResult<()> {
+        let mapping = mapping.map(Mapping::read).transpose().map_err(malformed)?;
+        self.work(py, |native| native.engine.name_topic(topic, mapping))
+    }
+
     /// Says what is promised of a topic.
     #[pyo3(signature = (topic, slack, max_ahead, has_no_punctuations))]
     fn promise(
@@ -387,18 +401,25 @@ impl NativeEngine {
         restored.map_err(|fault| PyValueError::new_err(fault.to_string()))
     }
 
-    /// Makes keys of a partition what their snapshots say; without a snapshot nothing is known of a key.
+    /// Makes keys of a partition what their snapshots say; without a snapshot nothing is known of a key. The answer is
+    /// what stands of them, if that is to be told.
     #[allow(clippy::needless_pass_by_value)] // a list has no borrowed form
-    fn restore_keys(&mut self, py: Python<'_>, partition: u32, snapshots: Vec<KeptKey>) -> PyResult<()> {
+    fn restore_keys(
+        &mut self,
+        py: Python<'_>,
+        partition: u32,
+        snapshots: Vec<KeptKey>,
+        tells: bool,
+    ) -> PyResult<NativeChanges> {
         let restored = self.work(py, |native| {
-            for (key, bytes, held) in &snapshots {
+            snapshots.iter().try_for_each(|(key, bytes, held)| {
                 let held = held.iter().map(|(topic, offset)| (&**topic, *offset));
-                let restored = native.engine.restore_in(partition, key, bytes.as_deref(), held);
-                restored.map_err(|fault| format!("key {:?}: {fault}", &**key))?;
-            }
-            Ok(())
+                let restored = native.engine.restore_in(partition, key, bytes.as_deref(), held, tells);
+                restored.map_err(|fault| format!("key {:?}: {fault}", &**key))
+            })
         })?;
-        restored.map_err(|fault: String| PyValueError::new_err(fault))
+        restored.map_err(PyValueError::new_err)?;
+        Ok(self.told_so_far())
     }
 
     /// Forgets what keys of a partition hold of records that are replayed.
@@ -433,14 +454,8 @@ impl NativeEngine {
     /// What has been told of keys by patterns that bind, as far as it may change.
     #[allow(clippy::needless_pass_by_value)] // as above
     fn told(&mut self, py: Python<'_>, keys: Vec<PyBackedStr>) -> PyResult<NativeChanges> {
-        let memory = self.memory.clone();
-        let table = self.work(py, |native| {
-            for key in &keys {
-                native.engine.tell_known(key);
-            }
-            native.engine.take_changes()
-        })?;
-        Ok(NativeChanges::new(table, Fed::default(), memory))
+        self.work(py, |native| keys.iter().for_each(|key| native.engine.tell_known(key)))?;
+        Ok(self.told_so_far())
     }
 
     /// The hash of all that is known of a key, in hex; none if nothing is.
@@ -469,24 +484,6 @@ impl NativeEngine {
 
     /// What has been counted so far.
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let counters = &self.engine.counters;
-        let counted = PyDict::new(py);
-        counted.set_item("events", counters.events)?;
-        counted.set_item("late", counters.late)?;
-        counted.set_item("conflicts", counters.conflicts)?;
-        counted.set_item("idle_retractions", counters.idle_retractions)?;
-        counted.set_item("unseen", counters.unseen)?;
-        counted.set_item("peak_partial_matches", counters.peak_partial_matches)?;
-        counted.set_item("degraded_keys", counters.degraded_keys)?;
-        counted.set_item("refused_keys", counters.refused_keys)?;
-        counted.set_item("refused_partial_matches", counters.refused_partial_matches)?;
-        counted.set_item("dropped_events", counters.dropped_events)?;
-        counted.set_item("dropped_for_bytes", counters.dropped_for_bytes)?;
-        counted.set_item("refused_arcs", counters.refused_arcs)?;
-        counted.set_item("skipped", counters.skipped)?;
-        let (errors, evaluations) = self.engine.evaluations();
-        counted.set_item("errors", errors)?;
-        counted.set_item("condition_evaluations", evaluations)?;
-        Ok(counted)
+        counted(py, &self.engine)
     }
 }

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 #[allow(unsafe_code)]
 mod arrow_capsule;
 mod changes;
+mod counted;
 mod door;
 mod guard;
 mod pattern;

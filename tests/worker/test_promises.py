@@ -1,0 +1,224 @@
+"""Promises P11 and P15, and the audit, on the fake log: damaged state is always found, silence and wild clocks finish
+nothing early or never, and a replay of all records gives the state that the fleet has."""
+
+import json
+import random
+
+import pytest
+from support.fleets import audit
+from support.simulation import Chances, Simulation
+
+from arcfleet.fleet.document import load_fleet
+from worker.checkpoint import ARC_TABLE_KEY
+from worker.errors import WorkerError
+from worker.partition import Phase
+
+YEAR_2100_MS = 4_102_444_800_000
+IDLE_S = 60
+PAIR = {
+    "pattern": "pair",
+    "within": 400,
+    "start": "s",
+    "final": ["f"],
+    "registers": {"n": 0},
+    "arcs": [
+        {"id": "low", "from": "s", "to": "m", "when": "e.x < 3", "set": {"n": "1"}},
+        {"id": "more", "from": "m", "to": "m", "when": "e.x >= 3", "set": {"n": "r.n + 1"}},
+        {"id": "high", "from": "m", "to": "f", "when": "e.x > 8"},
+    ],
+}
+ALONE = {
+    "pattern": "alone",
+    "query": "PATTERN SEQ(a x, ~b y) WHERE skip_till_next_match(x, y) { x.n >= 0 } WITHIN 10 seconds",
+}
+
+
+def event(number, ts, key, **data):
+    return {"id": f"e{number}", "key": key, "ts": ts, "type": data.pop("type", "t"), "data": data}
+
+
+def calm_run(seed, document, records, seconds, *, source=None, folder=None, **settings):
+    path = None
+    if source is not None:
+        path = folder / "fleet.yaml"
+        path.write_text(json.dumps({"fleet": "local", "sources": [{"topic": "events"} | source]}))
+    fleet = load_fleet(path, {"bootstrap": "fake:9092", "snapshot_interval": "2s"} | settings)
+    simulation = Simulation(seed, fleet, [document], chances=Chances.none())
+    simulation.run(records, seconds)
+    return simulation
+
+
+def walk(seed, count=300, keys=12):
+    rnd = random.Random(seed)
+    times = [max(0, 10 * number - rnd.choice([0, 0, 0, 300])) for number in range(count)]
+    events = [event(n, ts, f"k{rnd.randrange(keys)}", x=rnd.randrange(10)) for n, ts in enumerate(times)]
+    for at in range(50, count, 50):
+        events.insert(at, {"op": "punctuation", "ts": 10 * at - 600})
+    return events
+
+
+def restart_all(simulation):
+    for slot in simulation.slots:
+        simulation._gone(slot, "restarted")
+        slot.back_at = 0.0
+
+
+def live_partitions(simulation):
+    running = [slot.process.loop for slot in simulation.slots if slot.has_started]
+    return [number for loop in running for number, each in loop.partitions.items() if each.phase is Phase.LIVE]
+
+
+def await_ready(simulation):
+    until = simulation.clock.monotonic() + 120
+    while sorted(live_partitions(simulation)) != list(range(simulation.partitions)):
+        assert simulation.clock.monotonic() < until, "the fleet does not come back"
+        simulation._turn()
+
+
+# P11 -----------------------------------------------------------------------------------------------------------------
+
+
+def newest_states(simulation):
+    """Of each key its newest record in the state topic, if it holds something."""
+    newest = {
+        (number, record.key): record
+        for number in range(simulation.partitions)
+        for record in simulation.committed("state", number)
+    }
+    return [(number, record) for (number, _), record in sorted(newest.items()) if record.value]
+
+
+def flip_a_byte(rnd, log, record):
+    at = rnd.randrange(len(record.value))
+    record.value = record.value[:at] + bytes([record.value[at] ^ 1 << rnd.randrange(8)]) + record.value[at + 1 :]
+
+
+def lose_a_record(rnd, log, record):
+    log.records.remove(record)
+    # Compaction would have left an older one of the key, or none.
+    log.records[:] = [other for other in log.records if other.key != record.key or other.is_marker]
+
+
+def go_back_to_an_older_one(rnd, log, record):
+    others = [other for other in log.records if other.key == record.key and other.value not in (None, record.value)]
+    if not others:
+        return flip_a_byte(rnd, log, record)
+    log.records.remove(record)
+    return None
+
+
+@pytest.mark.parametrize("damage", [flip_a_byte, lose_a_record, go_back_to_an_older_one])
+def test_damaged_state_is_always_found(damage):
+    simulation = calm_run(3, PAIR, walk(3), 20.0)
+    rnd = random.Random(3)
+    states = newest_states(simulation)
+    assert len(states) > simulation.partitions
+    assert {record.key for _, record in states} > {ARC_TABLE_KEY}
+    for number, record in states:
+        log = simulation.broker.logs[simulation.fleet.topic("state"), number]
+        whole, value = list(log.records), record.value
+        damage(rnd, log, record)
+        restart_all(simulation)
+        with pytest.raises(WorkerError, match=f"state/{number}") as raised:
+            await_ready(simulation)
+        assert "--accept-lost-state" in raised.value.fix
+        log.records[:], record.value = whole, value
+    restart_all(simulation)
+    await_ready(simulation)
+
+
+# The audit -----------------------------------------------------------------------------------------------------------
+
+
+def hashes(engine):
+    names = engine.keys()
+    return {name: engine.state_hash(name) for name in names}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_replay_of_all_records_gives_the_state_that_the_fleet_has(seed):
+    records = walk(seed)
+    simulation = calm_run(seed, PAIR, [*records, {"op": "punctuation", "ts": 10 * len(records) - 600}], 20.0)
+    restart_all(simulation)
+    await_ready(simulation)
+    topic = simulation.fleet.sources[0].topic
+    states = {}
+    for slot in simulation.slots:
+        for number, partition in slot.process.loop.partitions.items():
+            fresh = slot.process.make_engine(partition.table)
+            for record in simulation.committed_of(topic, number):
+                fresh.feed([record.value], keys=[record.key], partitions=[(topic, number)], offsets=[record.offset])
+            states[number] = hashes(partition.engine)
+            assert states[number] == hashes(fresh)
+    assert len(states) == simulation.partitions
+    assert any(states.values())
+
+
+# P15 -----------------------------------------------------------------------------------------------------------------
+
+
+def told(simulation, op):
+    return [change for change in simulation.changes() if change["op"] == op]
+
+
+def now_ms(simulation):
+    return int(simulation.clock.wall() * 1000)
+
+
+def keep_turning(simulation, seconds):
+    until = simulation.clock.monotonic() + seconds
+    while simulation.clock.monotonic() < until:
+        simulation._turn()
+
+
+def test_a_silent_partition_does_not_stall(tmp_path):
+    source = {"punctuation": {"slack": "500ms", "idle": f"{IDLE_S}s"}}
+    simulation = calm_run(1, ALONE, [], 1.0, source=source, folder=tmp_path)
+    began = now_ms(simulation)
+    simulation.publish(event(1, began, "quiet", type="a", n=1))
+    keep_turning(simulation, IDLE_S / 2)
+    assert not told(simulation, "insert"), "nothing says yet that no `b` comes"
+    keep_turning(simulation, IDLE_S)
+    assert [match["bindings"] for match in told(simulation, "insert")] == [{"x": ["e1"]}]
+    punctuations = [change["ts"] for change in told(simulation, "punctuation")]
+    assert punctuations == sorted(punctuations)
+    assert punctuations[-1] <= now_ms(simulation) - 500
+
+
+def test_a_clock_in_the_future_finishes_nothing_early(tmp_path):
+    source = {"punctuation": {"slack": "500ms", "idle": f"{IDLE_S}s"}}
+    simulation = calm_run(1, ALONE, [], 1.0, source=source, folder=tmp_path)
+    began = now_ms(simulation)
+    simulation.publish(event(1, began, "k", type="a", n=1))
+    simulation.publish(event(2, YEAR_2100_MS, "k", type="a", n=1))
+    keep_turning(simulation, 5)
+    simulation.publish(event(3, began + 1000, "k", type="b", n=1))
+    for number in range(20):
+        simulation.publish(event(4 + number, now_ms(simulation), "k", type="c", n=1))
+        keep_turning(simulation, 1)
+    keep_turning(simulation, 2 * IDLE_S)
+    assert audit(simulation.changes()).net == {}, "`b` came in time, and of the year 2100 nothing is over"
+    assert not [record for number in range(simulation.partitions) for record in simulation.committed("late", number)]
+    assert all(change["ts"] < YEAR_2100_MS for change in told(simulation, "punctuation"))
+
+
+def test_what_the_clock_has_made_late_stays_late_in_a_replay(tmp_path):
+    """The replay has no clock: only the late topic tells that the record came too late."""
+    source = {"punctuation": {"slack": "0ms", "idle": "100ms"}}
+    settings = {"commit_interval": "1s", "snapshot_interval": "60s"}
+    simulation = calm_run(1, PAIR | {"within": 60_000}, [], 1.0, source=source, folder=tmp_path, **settings)
+    began = now_ms(simulation)
+    simulation.publish(event(1, began, "k", x=5))
+    keep_turning(simulation, 1.5)
+    assert told(simulation, "punctuation")[-1]["ts"] > began + 1
+    simulation.publish(event(2, began + 1, "k", x=1))
+    simulation.publish(event(3, now_ms(simulation), "k", x=5))
+    keep_turning(simulation, 1.5)
+    restart_all(simulation)
+    await_ready(simulation)
+    for number, x in ((4, 9), (5, 1), (6, 9)):
+        simulation.publish(event(number, now_ms(simulation) + number, "k", x=x))
+    keep_turning(simulation, 3)
+    (late,) = [record for number in range(simulation.partitions) for record in simulation.committed("late", number)]
+    assert json.loads(late.value)["id"] == "e2"
+    assert [match["events"] for match in audit(simulation.changes()).net.values()] == [{"first": "e5", "last": "e6"}]
