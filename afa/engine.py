@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Literal, TypeAlias, TypeVar
+from functools import wraps
+from threading import Lock
+from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
 
 from afa.changes import Changes
 from afa.errors import PatternError, RecordError, SnapshotError
@@ -20,6 +22,8 @@ from afa.source_groups import NativeGroups, Topics, group_patterns, of_all_sourc
 from afa.tape import TapeLine
 
 Known = TypeVar("Known")
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
 Backend: TypeAlias = NativeEngine | NativeGroups | ReferenceEngine | ReferenceGroups
 EngineName = Literal["native", "reference"]
 Net = Literal["record", "batch"]
@@ -34,6 +38,19 @@ LIMITS = (
 )
 
 
+def _alone(
+    method: Callable[Concatenate[Engine, Given], Answer],
+) -> Callable[Concatenate[Engine, Given], Answer]:
+    """One call at a time: a batch may come back midway to be checked, and no other must come between."""
+
+    @wraps(method)
+    def waits(self: Engine, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return waits
+
+
 class Engine:
     """Patterns and the state of all keys. The result is a function of the sets of events and arcs.
 
@@ -41,6 +58,7 @@ class Engine:
     a source of the fleet document does; without one they have the shape of a tape's line. `sources` are those of
     several topics; times of events and lengths of time are in `unit`. `limits` are bounds by name.
     Without `bindings` the matches of queries are told, but not what they have bound, nor their ids, which say it.
+    Threads may share an engine: it does one thing at a time, and lets other threads run meanwhile.
     """
 
     def __init__(
@@ -81,7 +99,9 @@ class Engine:
             }
             self._engine = made[None] if list(made) == [None] else NativeGroups(made)
         self._fed = 0
+        self._lock = Lock()
 
+    @_alone
     def feed(
         self,
         batch: Any,
@@ -155,6 +175,7 @@ class Engine:
             if unknown := {topic for topic, _ in partitions} - self._topics:
                 raise ValueError(f"partitions: no source has the topic {min(unknown)!r}")
 
+    @_alone
     def feed_lines(self, lines: Sequence[TapeLine], *, stops_at_bad: bool = False) -> Changes:
         """Takes lines of a tape, whose numbers make the ids of events without one; `bad` says what is wrong."""
         if isinstance(self._engine, ReferenceEngine):
@@ -172,6 +193,7 @@ class Engine:
         """As the tape's line (`op` arc, arc-retract or arc-punctuation); raises RecordError if it is bad."""
         return self._feed_one(record)
 
+    @_alone
     def _feed_one(self, record: Mapping[str, Any], partition: tuple[str, int] | None = None) -> Changes:
         line = TapeLine("<record>", self._fed, json.dumps(record).encode())
         read = line.read()
@@ -187,6 +209,7 @@ class Engine:
             raise RecordError(told.bad[0][1])
         return told
 
+    @_alone
     def patterns(self) -> list[Pattern]:
         """The patterns with their arcs as they are now, in order of names."""
         tables = self._engine.tables.values()
@@ -194,10 +217,12 @@ class Engine:
             replace(table.pattern, arcs=tuple(table.arcs.values()), finals=frozenset(table.finals)) for table in tables
         ]
 
+    @_alone
     def keys(self) -> list[str]:
         """The keys that have state, in order."""
         return self._engine.keys()
 
+    @_alone
     def snapshot(self, key: str) -> bytes:
         """All that is known of a key: what `restore` makes it again, here or elsewhere. Equal states give equal bytes.
 
@@ -206,6 +231,7 @@ class Engine:
         """
         return _known(self._snapshots().snapshot(key), key)
 
+    @_alone
     def restore(self, key: str, data: bytes) -> None:
         """Makes a key what it was when its snapshot was taken; what is known of it now is forgotten, nothing is told.
 
@@ -219,6 +245,7 @@ class Engine:
         else:
             restore_part(engine, key, of_all_sources(bytes(data)))
 
+    @_alone
     def take_dirty(self, partition: int, before: int, most: int) -> list[tuple[str, bytes | None]]:
         """Snapshots of keys of a partition that are dirty since a stamp smaller than `before`, the longest dirty first.
 
@@ -227,10 +254,12 @@ class Engine:
         """
         return self._snapshots().take_dirty(partition, before, most)
 
+    @_alone
     def oldest_dirty(self, partition: int) -> int | None:
         """The smallest stamp since which a key of a partition is dirty."""
         return self._snapshots().oldest_dirty(partition)
 
+    @_alone
     def restore_keys(
         self,
         partition: int,
@@ -250,23 +279,28 @@ class Engine:
             snapshots = [(key, None if data is None else of_all_sources(data), held) for key, data, held in snapshots]
         return engine.restore_keys(partition, snapshots, tells)
 
+    @_alone
     def end_replay(self, partition: int) -> None:
         """Forgets which offsets the keys of a partition hold."""
         self._snapshots().end_replay(partition)
 
+    @_alone
     def drop_partition(self, partition: int) -> None:
         """Forgets all that is known of a partition, as if its records had never been fed; it may come back."""
         self._snapshots().drop_partition(partition)
 
+    @_alone
     def state_hash(self, key: str) -> str:
         """Of all that is known of a key: equal for equal sets of records, whatever the order they came in."""
         return _known(self._snapshots().state_hash(key), key)
 
+    @_alone
     def punctuations(self) -> dict[tuple[str, int], int]:
         """What each topic and partition has reached, as far as it has a punctuation."""
         reached = self._snapshots().reached()
         return {(topic, number): ts for topic, number, ts, _ in reached if ts is not None}
 
+    @_alone
     def largest(self) -> dict[tuple[str, int], int]:
         """The greatest time of each topic and partition's records, as far as times are believed: see `feed`."""
         return {(topic, number): ts for topic, number, _, ts in self._snapshots().reached() if ts is not None}
@@ -276,6 +310,7 @@ class Engine:
             raise SnapshotError("the reference engine has no snapshots", fix='take engine="native"')
         return self._engine
 
+    @_alone
     def gauges(self) -> dict[str, Any]:
         """What there is now: keys, degraded keys, partial matches by pattern, stored events, bytes; and by partition.
 
@@ -284,6 +319,7 @@ class Engine:
         """
         return self._snapshots().gauges()
 
+    @_alone
     def stats(self) -> dict[str, Any]:
         """What has been counted since the engine began, and the plan that ran."""
         if isinstance(self._engine, ReferenceEngine | ReferenceGroups):

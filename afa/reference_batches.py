@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,7 +11,17 @@ from afa.changes import Changes, Told
 from afa.differences import in_order
 from afa.errors import RecordError
 from afa.reading import Fault
-from afa.records import Change, EmittedPunctuation, GraphChange, MatchChange, Record, Timeout, read_record
+from afa.records import (
+    ArcChange,
+    ArcRetraction,
+    Change,
+    EmittedPunctuation,
+    GraphChange,
+    MatchChange,
+    Record,
+    Timeout,
+    read_record,
+)
 from afa.reference import ReferenceEngine
 from afa.tape import TapeLine
 
@@ -82,15 +91,25 @@ def _lines(batch: Iterable[Any], first: int) -> Iterator[Callable[[], Record]]:
 
 def rows_of(batch: Any, first: int) -> Iterator[Callable[[], Record]]:
     """The rows of a record batch as readers of records."""
-    for index, row in enumerate(_rows(batch)):
-        yield partial(read_record, row, f"{first + index:012d}")
+    for number, row in enumerate(_rows(batch), first):
+        if isinstance(row, str):
+            yield partial(_read_arc_change, TapeLine("<batch>", number, row.encode()))
+        else:
+            yield partial(read_record, row, f"{number:012d}")
 
 
-def _rows(batch: Any) -> Iterator[dict[str, Any]]:
-    """The rows of a record batch in the shape of a tape's lines."""
+def _read_arc_change(line: TapeLine) -> Record:
+    change = line.read()
+    if not isinstance(change, ArcChange | ArcRetraction):
+        raise Fault(("op",), "an arc change needs `op` arc or arc-retract in its JSON", "")
+    return change
+
+
+def _rows(batch: Any) -> Iterator[dict[str, Any] | str]:
+    """The rows of a record batch in the shape of a tape's lines; of arc changes the JSON."""
     for row in batch.to_pylist():
-        if row.get("arc") is not None:
-            yield json.loads(row["arc"])
+        if row.get("op") in ("arc", "arc-retract") and row.get("arc") is not None:
+            yield row["arc"]
             continue
         record = {name: row[name] for name in _OWN_COLUMNS if row.get(name) is not None}
         yield record | {"data": {name: row[name] for name in row if name not in _OWN_COLUMNS and row[name] is not None}}

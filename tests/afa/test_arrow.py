@@ -75,6 +75,60 @@ def test_keys_of_every_type(expected: list[dict[str, Any]]) -> None:
             assert fed(batch) == expected, shape.type
 
 
+def test_fields_of_dictionaries() -> None:
+    """Of numbers and bools, as of texts; a null of the dictionary is one of the row."""
+    found = {}
+    for values in (
+        pa.array([1.5, 2.5, None]),
+        pa.array([1.5, 2.5, None], pa.float32()),
+        pa.array([1, 2, None], pa.int16()),
+        pa.array([1, 2, None], pa.uint64()),
+        pa.array([True, False, None]),
+        pa.array(["a", "b", None]),
+    ):
+        indices = pa.array([0, 1, 2, None, 1, 1, 0], pa.int8())
+        column = pa.DictionaryArray.from_arrays(indices, values)
+        plain = pa.array(column.to_pylist(), values.type)
+        keys = {"key": ["k"] * 7, "ts": pa.array(range(7), pa.int64())}
+        hashes = []
+        for field in (plain, column):
+            engine = Engine([RISES])
+            engine.feed(pa.RecordBatch.from_pydict(keys | {"x": field}).slice(1))
+            hashes.append(engine.state_hash("k"))
+        assert hashes[0] == hashes[1], values.type
+        found[values.type] = hashes[0]
+    assert len(set(found.values())) == 4, "16 and 64 bits are the same numbers, and so are floats"
+    empty = pa.DictionaryArray.from_arrays(pa.array([None], pa.int8()), pa.array([], pa.int64()))
+    assert Engine([RISES]).feed(pa.RecordBatch.from_pydict({"key": ["k"], "ts": [1], "x": empty})).bad == []
+
+
+def test_fields_of_dictionaries() -> None:
+    """Of numbers and bools, as of texts; a null of the dictionary is one of the row."""
+    found = {}
+    for values in (
+        pa.array([1.5, 2.5, None]),
+        pa.array([1.5, 2.5, None], pa.float32()),
+        pa.array([1, 2, None], pa.int16()),
+        pa.array([1, 2, None], pa.uint64()),
+        pa.array([True, False, None]),
+        pa.array(["a", "b", None]),
+    ):
+        indices = pa.array([0, 1, 2, None, 1, 1, 0], pa.int8())
+        column = pa.DictionaryArray.from_arrays(indices, values)
+        plain = pa.array(column.to_pylist(), values.type)
+        keys = {"key": ["k"] * 7, "ts": pa.array(range(7), pa.int64())}
+        hashes = []
+        for field in (plain, column):
+            engine = Engine([RISES])
+            engine.feed(pa.RecordBatch.from_pydict(keys | {"x": field}).slice(1))
+            hashes.append(engine.state_hash("k"))
+        assert hashes[0] == hashes[1], values.type
+        found[values.type] = hashes[0]
+    assert len(set(found.values())) == 4, "16 and 64 bits are the same numbers, and so are floats"
+    empty = pa.DictionaryArray.from_arrays(pa.array([None], pa.int8()), pa.array([], pa.int64()))
+    assert Engine([RISES]).feed(pa.RecordBatch.from_pydict({"key": ["k"], "ts": [1], "x": empty})).bad == []
+
+
 def test_slices(expected: list[dict[str, Any]]) -> None:
     padded = columns([("k3", 9, 9.0)] * 3 + EVENTS + [("k3", 9, 9.0)] * 2)
     padded["key"] = padded["key"].dictionary_encode()
@@ -202,6 +256,36 @@ def test_the_reference_has_the_same_columns() -> None:
     batches = [Engine([RISES], engine).feed(batch_of()).to_arrow(ids=True) for engine in ("native", "reference")]  # type: ignore[arg-type]
     assert batches[0].to_pylist() == batches[1].to_pylist()
     assert batches[0].schema.names == batches[1].schema.names
+
+
+@pytest.mark.parametrize("net", ["record", "batch"])
+def test_rows_that_contradict_themselves(net: Any) -> None:
+    """What a row is, its `op` alone says; the JSON in `arc` is of an arc change, and of nothing else."""
+    arc = json.dumps({"op": "arc", "pattern": "rises", "arc": {"id": "up"}, "valid": [None, 9]})
+    rows: list[tuple[str | None, str | None]] = [
+        (None, arc),
+        ("punctuation", arc),
+        ("arc", json.dumps({"op": "punctuation", "ts": 5})),
+        ("arc", json.dumps({"key": "k", "ts": 5})),
+        ("arc", "null"),
+        ("arc", "{"),
+        ("arc", None),
+        ("arc-retract", arc),
+        ("nothing", None),
+    ]
+    operations, arcs = zip(*rows, strict=True)
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "op": pa.array(operations, pa.string()),
+            "arc": pa.array(arcs, pa.string()),
+            "key": ["k"] * len(rows),
+            "ts": pa.array([4] * len(rows), pa.int64()),
+        }
+    )
+    told = [Engine([RISES], engine, net=net).feed(batch) for engine in ("native", "reference")]  # type: ignore[arg-type]
+    assert [index for index, _ in told[0].bad] == [2, 3, 4, 5, 6, 8]
+    assert [index for index, _ in told[1].bad] == [2, 3, 4, 5, 6, 8]
+    assert told[0].to_records() == told[1].to_records() == [{"op": "punctuation", "pattern": "rises", "ts": 4}]
 
 
 def test_a_column_outlives_its_batch() -> None:

@@ -128,6 +128,25 @@ def test_record_batches_mix_partitions(seed: int, dictionary: bool, net: Any) ->
     assert (rows.punctuations(), rows.largest()) == (values.punctuations(), values.largest())
 
 
+@pytest.mark.parametrize("net", ["record", "batch"])
+@pytest.mark.parametrize("origin", [("u", 0), ("t", 1)])
+def test_nothing_comes_below_what_a_partition_has_passed(origin: Origin, net: Any) -> None:
+    """Not from a topic that it did not have before, nor from another partition than the key's."""
+    engine = Engine(PATTERNS, net=net)
+    engine.feed([value(ts, 1, id=f"e{ts}") for ts in (10, 20, 30, 60)], partitions=[("t", 0)] * 4)
+    engine.punctuate(50, partition=("t", 0))
+    before = engine.state_hash("k")
+    retraction = json.dumps({"op": "retract", "key": "k", "ts": 20, "id": "e20", "rev": 1}).encode()
+    told = engine.feed([value(15, 1), value(25, 2), retraction], partitions=[origin] * 3)
+    assert told.late == [(index, f"ts {ts} is below the punctuation 50") for index, ts in enumerate((15, 25, 20))]
+    assert len(told) == 0
+    if origin == ("t", 1):
+        assert engine.state_hash("k") == before
+        assert not engine.feed([value(15, 1, key="other")], partitions=[origin]).late
+    rows = pa.RecordBatch.from_pydict({"key": ["k"] * 3, "ts": [15, 70, 16], "x": [1, 1, 2]})
+    assert [index for index, _ in engine.feed(rows, partitions=[origin]).late] == [0, 2]
+
+
 def test_partitions_of_a_record_batch_are_those_of_its_rows() -> None:
     engine = Engine(PATTERNS)
     batch = pa.RecordBatch.from_pydict({"key": ["k"] * 3, "ts": [1, 2, 3]})

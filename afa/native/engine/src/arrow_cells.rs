@@ -7,7 +7,7 @@ use arrow_array::types::{
     Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
     UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
+use arrow_array::{AnyDictionaryArray, Array, ArrayRef, ArrowPrimitiveType};
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 
@@ -126,6 +126,25 @@ impl Cells {
                 });
                 Self::Structs(members.collect(), nulls)
             }
+            DataType::Dictionary(..) => {
+                let dictionary = array.as_any_dictionary();
+                let values = items(dictionary.values());
+                values.picked(dictionary, nulls)
+            }
+            _ => Self::Foreign(nulls),
+        }
+    }
+
+    /// The numbers or bools that a dictionary's rows name.
+    fn picked(&self, dictionary: &dyn AnyDictionaryArray, nulls: Option<NullBuffer>) -> Self {
+        if dictionary.values().is_empty() {
+            return Self::Foreign(nulls);
+        }
+        let places = dictionary.normalized_keys().into_iter();
+        match self {
+            Self::Bools(bits, _) => Self::Bools(places.map(|place| bits.value(place)).collect(), nulls),
+            Self::Floats(numbers, _) => Self::Floats(places.map(|place| numbers[place]).collect(), nulls),
+            Self::Ints(numbers, _, None) => Self::Ints(places.map(|place| numbers[place]).collect(), nulls, None),
             _ => Self::Foreign(nulls),
         }
     }

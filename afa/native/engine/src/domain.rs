@@ -90,6 +90,11 @@ impl Domain {
         self.topics.iter().map(|topic| topic.punctuation).min().flatten()
     }
 
+    /// What it has passed, as soon as what follows from that is told.
+    pub(crate) fn reached(&self) -> Option<i64> {
+        self.effective.max(self.due)
+    }
+
     /// Notes how far the partition may come by the punctuations seen so far; it never goes back.
     fn come_due(&mut self, arcs: Option<i64>) {
         let events = self.of_events();
@@ -173,7 +178,7 @@ impl Engine {
     /// The bound below which an arc record is late.
     #[must_use]
     pub fn arc_bound(&self) -> Option<i64> {
-        let effective = self.domains.iter().map(|domain| domain.effective.max(domain.due));
+        let effective = self.domains.iter().map(Domain::reached);
         self.arc_punctuation.max(effective.max().flatten())
     }
 

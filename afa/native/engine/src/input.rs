@@ -392,8 +392,8 @@ impl Engine {
         fed: &mut Fed,
     ) {
         self.counters.events += 1;
-        let behind = self.meet_retraction(origin, retraction.ts);
-        if let Some(reason) = behind.or_else(|| self.why_late(origin, retraction.ts, true, None)) {
+        let (behind, known) = (self.meet_retraction(origin, retraction.ts), self.numbers.find(key));
+        if let Some(reason) = behind.or_else(|| self.why_late(origin, known, retraction.ts, true, None)) {
             self.counters.late += 1;
             fed.late.push((index, reason));
             return;

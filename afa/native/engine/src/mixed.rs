@@ -45,8 +45,7 @@ impl Engine {
     }
 
     fn take_rows(&mut self, key: &mut Key, segment: &mut Segment, place: usize) -> usize {
-        let topic = &self.domains[segment.origin.domain].topics[segment.origin.topic];
-        let bound = topic.punctuation.unwrap_or(i64::MIN);
+        let bound = self.bound_of(segment.origin).unwrap_or(i64::MIN);
         let number = segment.keys[place];
         let mut at = place;
         for _ in 0..MOST_TOGETHER {

@@ -72,7 +72,7 @@ impl Engine {
         is_plain.then_some(PlainRows {
             pattern,
             domain: origin.domain,
-            bound: topic.punctuation.unwrap_or(i64::MIN),
+            bound: self.bound_of(origin).unwrap_or(i64::MIN),
             released: Vec::new(),
             found: Vec::new(),
         })

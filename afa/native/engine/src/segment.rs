@@ -3,7 +3,7 @@
 
 use crate::batch::Waiting;
 use crate::classifying::classify_rows;
-use crate::domain::{Origin, is_released};
+use crate::domain::{Domain, Origin, is_released};
 use crate::engine::Engine;
 use crate::expression::EventView;
 use crate::kernel::vectorized;
@@ -177,14 +177,14 @@ impl Engine {
             return end;
         }
         let origin = segment.origin(place);
-        let topic = &self.domains[origin.domain].topics[origin.topic];
+        let has_conditions = !self.domains[origin.domain].topics[origin.topic].predicated.is_empty();
         let times = &self.rows.chunk(segment.chunk).times()[segment.first..];
         let ts = times[place];
         let (number, state) = (key as usize, self.keys[key as usize].as_ref());
         let in_order = state.is_some_and(|key| {
             !key.has_tombs() && key.domain() == origin.domain && key.spine.last_ts().is_none_or(|last| last < ts)
         });
-        let in_time = topic.punctuation.is_none_or(|bound| ts >= bound) && topic.predicated.is_empty();
+        let in_time = self.bound_of(origin) <= Some(ts) && !has_conditions;
         if !in_order || !in_time || self.must_look_closer {
             if self.is_in_time(segment, place, fed) {
                 self.findings.record = segment.record(place);
@@ -213,11 +213,12 @@ impl Engine {
         end
     }
 
-    /// Whether nothing needs a closer look: rows of one origin, none late, seen by all.
+    /// Whether nothing needs a closer look: rows of one origin, none late wherever their keys belong, seen by all.
     fn all_in_time(&self, segment: &Segment, oldest: i64) -> bool {
         let topic = &self.domains[segment.origin.domain].topics[segment.origin.topic];
-        let in_time = topic.punctuation.is_none_or(|bound| oldest >= bound) && topic.predicated.is_empty();
-        in_time && segment.origins.is_empty() && !self.has_key_fields
+        let passes_none = |domain: &Domain| domain.reached() <= Some(oldest);
+        let in_time = self.bound_of(segment.origin) <= Some(oldest) && self.domains.iter().all(passes_none);
+        in_time && topic.predicated.is_empty() && segment.origins.is_empty() && !self.has_key_fields
     }
 
     /// Rows that come too late are not to be taken.
@@ -233,8 +234,8 @@ impl Engine {
     fn is_in_time(&mut self, segment: &Segment, place: usize, fed: &mut Fed) -> bool {
         let row = row_number(segment.chunk, segment.first + place);
         let origin = segment.origin(place);
-        let rev = self.rows.rev(row);
-        if let Some(reason) = self.why_late(origin, self.rows.ts(row), rev > 0, Some(row)) {
+        let (rev, key) = (self.rows.rev(row), segment.keys[place]);
+        if let Some(reason) = self.why_late(origin, Some(key), self.rows.ts(row), rev > 0, Some(row)) {
             self.counters.late += 1;
             fed.late.push((segment.record(place), reason));
             return false;
@@ -259,14 +260,34 @@ impl Engine {
         }
     }
 
-    /// Why a record comes too late, if it does; `row` is that of an insert.
-    pub(crate) fn why_late(&self, origin: Origin, ts: i64, certain: bool, row: Option<u32>) -> Option<String> {
+    /// What records from there must not lie below: what their topic has passed, or their partition before it had this
+    /// topic.
+    pub(crate) fn bound_of(&self, origin: Origin) -> Option<i64> {
         let domain = &self.domains[origin.domain];
-        let topic = &domain.topics[origin.topic];
+        domain.topics[origin.topic].punctuation.max(domain.reached())
+    }
+
+    /// What the partition has passed to which a key belongs.
+    fn passed_by(&self, key: u32) -> Option<i64> {
+        let key = self.keys[key as usize].as_deref().filter(|key| !key.is_resting)?;
+        self.domains[key.domain()].reached()
+    }
+
+    /// Why a record of a key comes too late, if it does; `row` is that of an insert.
+    pub(crate) fn why_late(
+        &self,
+        origin: Origin,
+        key: Option<u32>,
+        ts: i64,
+        certain: bool,
+        row: Option<u32>,
+    ) -> Option<String> {
         // An event from another partition than its key's must not go below what was cleaned up there.
-        if let Some(bound) = topic.punctuation.filter(|bound| ts < *bound) {
+        let bound = self.bound_of(origin).max(key.and_then(|key| self.passed_by(key)));
+        if let Some(bound) = bound.filter(|bound| ts < *bound) {
             return Some(below(ts, bound));
         }
+        let topic = &self.domains[origin.domain].topics[origin.topic];
         let late = topic.predicated.iter().find(|known| {
             let holds = || {
                 let row = row.map(|row| self.rows.view(row));
