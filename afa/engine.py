@@ -301,6 +301,14 @@ class Engine:
         return {(topic, number): ts for topic, number, ts, _ in reached if ts is not None}
 
     @_alone
+    def conditions(self) -> dict[tuple[str, int], list[tuple[int, str]]]:
+        """The conditional punctuations (`when`) of each topic and partition that hold: time and condition."""
+        found: dict[tuple[str, int], list[tuple[int, str]]] = {}
+        for topic, number, ts, when in self._snapshots().conditions():
+            found.setdefault((topic, number), []).append((ts, when))
+        return found
+
+    @_alone
     def largest(self) -> dict[tuple[str, int], int]:
         """The greatest time of each topic and partition's records, as far as times are believed: see `feed`."""
         return {(topic, number): ts for topic, number, _, ts in self._snapshots().reached() if ts is not None}

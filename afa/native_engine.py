@@ -114,6 +114,9 @@ class NativeEngine:
     def reached(self) -> list[tuple[str, int, int | None, int | None]]:
         return self.native.reached()
 
+    def conditions(self) -> list[tuple[str, int, int, str]]:
+        return self.native.conditions()
+
     def _learn(self, pattern: int, body: int, arc: Arc) -> None:
         self._special.pop((pattern, arc.id), None)
         if arc.epsilon or arc.final or INT_MIN in arc.lifetime.as_pair():

@@ -112,6 +112,9 @@ class NativeGroups:
     def reached(self) -> list[tuple[str, int, int | None, int | None]]:
         return sorted({place[:2]: place for engine in self._engines for place in engine.reached()}.values())
 
+    def conditions(self) -> list[tuple[str, int, int, str]]:
+        return sorted(set().union(*(engine.conditions() for engine in self._engines)))
+
     @property
     def tables(self) -> dict[str, ArcTable]:
         tables = {name: table for engine in self._engines for name, table in engine.tables.items()}

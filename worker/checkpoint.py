@@ -2,7 +2,7 @@
 
 Exactly once, step by step:
 
-1. The longest-dirty keys, the arc table if it changed, and progress are produced.
+1. The longest-dirty keys, arc table and conditions if they changed, and progress are produced.
 2. Flush: every record of the transaction is in its partition. A delivery error resets.
 3. For each partition: our own next offsets, and in their metadata what a restore needs.
 4. `send_offsets_to_transaction`, with fresh group metadata: a worker that lost its partitions is refused here.
@@ -25,12 +25,11 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from worker.clock import Clock
-from worker.partition import Partition, Phase
+from worker.partition import ARC_TABLE_KEY, CONDITIONS_KEY, Partition, Phase
 from worker.publishing import Publisher
 from worker.reactions import producing, raise_for, reaction_of_consumer, reaction_of_producer
 from worker.watchdog import Watchdog
 
-ARC_TABLE_KEY: Final = b"\xffarcs"  # no event key: those are UTF-8
 SNAPSHOTS_PER_COMMIT_MAX: Final = 20_000  # of one partition
 QUIET_COMMITS: Final = 2  # without a record, after which all that is dirty is written
 RECOMMIT_S: Final = 6 * 3600.0  # offsets of topics that the group does not subscribe to expire, after a day or more
@@ -113,6 +112,8 @@ class Checkpoint:
             partition.snapshots.put(ARC_TABLE_KEY, table)
             self._publisher.snapshot(partition.number, ARC_TABLE_KEY, table, held)
             partition.table_written = partition.table.offset
+        if partition.conditions_changed():
+            self._publisher.snapshot(partition.number, CONDITIONS_KEY, partition.conditions, held)
 
     def _stamp_before(self, age_s: float) -> int:
         """The first stamp that is younger than this."""

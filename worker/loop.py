@@ -262,6 +262,7 @@ class Loop:
     def _finish_replay(self, partition: Partition) -> None:
         assert partition.replay_to is not None
         punctuate(partition.engine, partition.number, partition.replay_to)
+        partition.apply_conditions()  # not before: what they call late, and came before them, is not
         partition.engine.end_replay(partition.number)
         partition.mark = replace(partition.replay_to, positions=partition.mark.positions)
         partition.due_before = self.parts.checkpoint.stamp + 1

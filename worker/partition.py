@@ -11,6 +11,7 @@ A partition that is taken away, or reset, is dropped whole.
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +35,8 @@ class Phase(Enum):
     LIVE = "matching"
 
 
+ARC_TABLE_KEY: Final = b"\xffarcs"  # no event key: those are UTF-8
+CONDITIONS_KEY: Final = b"\xffconditions"
 NEVER: Final = -(2**63)
 
 MOVES: Final = {
@@ -78,6 +81,7 @@ class Partition:
     quiet_commits: int = 0  # since the last record
     told_progress: Mark | None = None  # the mark of the last progress record
     table_written: int = -1  # the offset of the arc table that the state topic holds
+    conditions: bytes | None = None  # of punctuations, as the state topic holds them
 
     def move(self, phase: Phase) -> None:
         """Raises AssertionError if that is no legal move."""
@@ -126,6 +130,21 @@ class Partition:
         """The greatest event time that a source brought."""
         return self.engine.largest().get((topic, self.number))
 
+    def conditions_changed(self) -> bool:
+        """Notes the conditions of punctuations, which are in no key's snapshot; whether they have to be written."""
+        known = sorted(self.engine.conditions().items())
+        before, self.conditions = self.conditions, json.dumps([[*at, *held] for at, held in known]).encode()
+        if not known:
+            self.conditions = None
+        self.snapshots.put(CONDITIONS_KEY, self.conditions)
+        return self.conditions != before
+
+    def apply_conditions(self) -> None:
+        """Lets the engine know them as they were committed."""
+        for topic, number, *held in json.loads(self.conditions or b"[]"):
+            for ts, when in held:
+                self.engine.punctuate(ts, when, partition=(topic, number))
+
     def apply_arcs(self, records: Iterable[ArcRecord], offset: int) -> list[Changes]:
         """Takes up later records of the arcs topic; what each tells."""
         new = [record for record in records if self.table.apply(record)]
@@ -159,6 +178,7 @@ class Partition:
             if ts is not None:
                 told.append(beginning.punctuate(ts, partition=(topic, self.number)))
                 self.engine.punctuate(ts, partition=(topic, self.number))
+        self.apply_conditions()
         return told
 
     def is_replayed(self) -> bool:

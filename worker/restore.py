@@ -26,10 +26,9 @@ from afa.errors import AfaError
 from afa.reading import Fault
 from arcfleet.fleet.arcs import ArcTable
 from worker.binding import Binding, Mark
-from worker.checkpoint import ARC_TABLE_KEY
 from worker.clock import Clock
 from worker.errors import WorkerError
-from worker.partition import Partition, Phase, Snapshots
+from worker.partition import ARC_TABLE_KEY, CONDITIONS_KEY, Partition, Phase, Snapshots
 from worker.reactions import raise_for, reaction_of_consumer
 
 ASK_S: Final = 1.0  # for committed offsets; unstable ones time out
@@ -209,6 +208,7 @@ class Restorer:
         applied = ArcTable.unpacked(packed[0]) if packed and packed[0] else ArcTable()
         partition = Partition(number, self._from.make_engine(applied), applied, binding.restore, snapshots=snapshots)
         partition.table_written = applied.offset
+        partition.conditions, _ = restoration.values.pop(CONDITIONS_KEY, (None, b""))
         partition.replay_to = binding.committed
         partition.move(Phase.RESTORING)
         restoration.waiting = iter(restoration.values.items())

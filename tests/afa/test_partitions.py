@@ -270,3 +270,13 @@ def test_what_sources_may_not_be() -> None:
         reference.feed([], now=5)
     with pytest.raises(ValueError, match="records of one partition only"):
         reference.feed([value(1, 1)] * 2, partitions=[("t", 0), ("t", 1)])
+
+
+def test_conditions_are_told_until_they_are_passed() -> None:
+    engine = Engine(PATTERNS, sources=[topic("t"), topic("u")])
+    engine.punctuate(50, "e.x > 1", partition=("t", 0))
+    engine.punctuate(60, "e.x > 2", partition=("t", 0))
+    engine.punctuate(50, "e.x > 1", partition=("u", 1))
+    assert engine.conditions() == {("t", 0): [(50, "e.x > 1"), (60, "e.x > 2")], ("u", 1): [(50, "e.x > 1")]}
+    engine.punctuate(55, partition=("t", 0))
+    assert engine.conditions() == {("t", 0): [(60, "e.x > 2")], ("u", 1): [(50, "e.x > 1")]}

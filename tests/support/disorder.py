@@ -40,13 +40,16 @@ def disordered_events(seed):
     return records
 
 
-def punctuated(events):
-    """With a punctuation after every 25 events, behind which some are late."""
+def punctuated(events, when=None):
+    """With a punctuation after every 25 events, behind which some are late; now and then one with a condition, too."""
     records = []
     for record in events:
         records.append(record)
+        newest = max(old.get("ts", 0) for old in records)
         if len(records) % 25 == 0:
-            records.append({"op": "punctuation", "ts": max(old.get("ts", 0) for old in records) - 400})
+            records.append({"op": "punctuation", "ts": newest - 400})
+        if when is not None and len(records) % 95 == 0:
+            records.append({"op": "punctuation", "ts": newest + 600, "when": when})
     return records
 
 

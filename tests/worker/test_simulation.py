@@ -67,10 +67,12 @@ def undisturbed(simulation):
     return audit(changes).net, late
 
 
+@pytest.mark.parametrize("when", [None, "e.x > 7"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_punctuations_and_late_records_survive_whatever_goes_wrong(seed):
+def test_punctuations_and_late_records_survive_whatever_goes_wrong(seed, when):
+    """A condition holds for longer than what a restore replays."""
     simulation = Simulation(seed, fleet(seed), [CLIMB], static=bool(seed % 3))
-    simulation.run(punctuated(disordered_events(seed)), SECONDS)
+    simulation.run(punctuated(disordered_events(seed), when), SECONDS)
     told = f"seed {seed}: {dict(simulation.happened)}"
     found = audit(simulation.changes())
     assert (found.doubles, found.orphans) == ([], []), told

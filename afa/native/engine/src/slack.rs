@@ -150,6 +150,17 @@ impl Engine {
         })
     }
 
+    /// By topic and partition, the conditional punctuations that hold: time and condition.
+    pub fn conditions(&self) -> impl Iterator<Item = (&str, u32, i64, &str)> {
+        self.domains.iter().flat_map(|domain| {
+            let known = domain
+                .topics
+                .iter()
+                .flat_map(|topic| topic.predicated.iter().map(move |known| (topic, known)));
+            known.map(|(topic, known)| (&*topic.name, domain.partition, known.ts, &*known.text))
+        })
+    }
+
     /// Rows come: those that are too far behind the ones before them are not to be taken. `newest` is their greatest
     /// time if all of them are to be.
     pub(crate) fn meet_rows(&mut self, segment: &mut Segment, newest: Option<i64>, fed: &mut Fed) {

@@ -70,9 +70,6 @@ type KeptKey = (PyBackedStr, Option<PyBackedBytes>, Vec<(PyBackedStr, i64)>);
 /// A partition, its keys, those that are degraded, and partial matches by pattern.
 type OfPartition = (u32, usize, usize, Vec<usize>);
 
-/// Topic, partition, punctuation, greatest time.
-type Reached = (String, u32, Option<i64>, Option<i64>);
-
 /// Id, number of the body, lifetime.
 type ArcLife = (String, u32, i64, Option<i64>);
 
@@ -283,7 +280,6 @@ impl NativeEngine {
     }
 
     /// Names a topic and the mapping that its records are read by; without one they are as if they had never come.
-    #[pyo3(signature = (topic, mapping))]
     fn name_topic(&mut self, py: Python<'_>, topic: &str, mapping: Option<&[u8]>) -> PyResult<()> {
         let mapping = mapping.map(Mapping::read).transpose().map_err(malformed)?;
         self.work(py, |native| native.engine.name_topic(topic, mapping))
@@ -317,11 +313,14 @@ impl NativeEngine {
         self.work(py, |native| native.engine.trust_times(Trust { until, now }))
     }
 
-    /// How far topics have come.
-    fn reached(&self) -> Vec<Reached> {
-        let told =
-            |(topic, number, punctuation, newest): (&str, _, _, _)| (topic.to_owned(), number, punctuation, newest);
-        self.engine.reached().map(told).collect()
+    /// How far topics have come: topic, partition, punctuation, greatest time.
+    fn reached(&self) -> Vec<(&str, u32, Option<i64>, Option<i64>)> {
+        self.engine.reached().collect()
+    }
+
+    /// Conditional punctuations that hold.
+    fn conditions(&self) -> Vec<(&str, u32, i64, &str)> {
+        self.engine.conditions().collect()
     }
 
     /// The condition that had to be checked, in the compact form.
