@@ -102,33 +102,6 @@ def test_fields_of_dictionaries() -> None:
     assert Engine([RISES]).feed(pa.RecordBatch.from_pydict({"key": ["k"], "ts": [1], "x": empty})).bad == []
 
 
-def test_fields_of_dictionaries() -> None:
-    """Of numbers and bools, as of texts; a null of the dictionary is one of the row."""
-    found = {}
-    for values in (
-        pa.array([1.5, 2.5, None]),
-        pa.array([1.5, 2.5, None], pa.float32()),
-        pa.array([1, 2, None], pa.int16()),
-        pa.array([1, 2, None], pa.uint64()),
-        pa.array([True, False, None]),
-        pa.array(["a", "b", None]),
-    ):
-        indices = pa.array([0, 1, 2, None, 1, 1, 0], pa.int8())
-        column = pa.DictionaryArray.from_arrays(indices, values)
-        plain = pa.array(column.to_pylist(), values.type)
-        keys = {"key": ["k"] * 7, "ts": pa.array(range(7), pa.int64())}
-        hashes = []
-        for field in (plain, column):
-            engine = Engine([RISES])
-            engine.feed(pa.RecordBatch.from_pydict(keys | {"x": field}).slice(1))
-            hashes.append(engine.state_hash("k"))
-        assert hashes[0] == hashes[1], values.type
-        found[values.type] = hashes[0]
-    assert len(set(found.values())) == 4, "16 and 64 bits are the same numbers, and so are floats"
-    empty = pa.DictionaryArray.from_arrays(pa.array([None], pa.int8()), pa.array([], pa.int64()))
-    assert Engine([RISES]).feed(pa.RecordBatch.from_pydict({"key": ["k"], "ts": [1], "x": empty})).bad == []
-
-
 def test_slices(expected: list[dict[str, Any]]) -> None:
     padded = columns([("k3", 9, 9.0)] * 3 + EVENTS + [("k3", 9, 9.0)] * 2)
     padded["key"] = padded["key"].dictionary_encode()
