@@ -44,7 +44,7 @@ def _alone(
     """One call at a time: a batch may come back midway to be checked, and no other must come between."""
 
     @wraps(method)
-    def waits(self: Engine, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
+    def waits(self: Engine, /, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
         with self._lock:
             return method(self, *args, **kwargs)
 
