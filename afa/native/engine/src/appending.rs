@@ -7,9 +7,10 @@ use crate::lane::{Lane, Lanes};
 use crate::matcher::{LISTED_RUN, Matcher};
 use crate::page::{PAGE_ENTRIES, Page};
 use crate::program::Program;
-use crate::rows::{Reader, Stretch, parts};
+use crate::rows::{Reader, parts};
 use crate::spine::Pages;
 use crate::stepper::{Entries, Stepper, Witness};
+use crate::stretch::Stretch;
 
 /// Notes the matches that end at rows.
 struct Noting<'a, R: Fn(usize) -> u32> {
@@ -150,16 +151,16 @@ impl Matcher<'_> {
                     classes: &chunk.classes(pattern)[offset..offset + count],
                 }
             }
-            Stretch::Listed(rows) => {
+            Stretch::Listed(_) | Stretch::Gapped(_) => {
                 let mut reader = Reader::new(self.rows);
-                for (at, row) in rows.iter().enumerate() {
-                    let (chunk, offset) = reader.find(*row);
+                for (at, row) in piece.rows().enumerate() {
+                    let (chunk, offset) = reader.find(row);
                     (times[at], classes[at]) = (chunk.times()[offset], chunk.class(pattern, offset));
                 }
                 Entries {
                     row,
-                    times: &times[..rows.len()],
-                    classes: &classes[..rows.len()],
+                    times: &times[..piece.len()],
+                    classes: &classes[..piece.len()],
                 }
             }
         };

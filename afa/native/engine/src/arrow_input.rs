@@ -75,6 +75,9 @@ impl Engine {
                 }
                 continue;
             }
+            if is_simple(rows, &special) && self.overtake(feeding, origin, rows.times()[other], index) {
+                continue;
+            }
             self.before_other(feeding, matches!(operation, "punctuation" | "arc-punctuation"));
             if feeding.net == Net::Record {
                 self.findings.record = index;
@@ -85,11 +88,12 @@ impl Engine {
         }
         self.add_stretch(feeding, rows, (at, rows.len()), base, origins, known);
         self.take_segment(&mut feeding.segment, feeding.net, &mut feeding.fed);
+        self.clean_domains();
         None
     }
 
-    /// Adds the inserts from one row to before another to the segment, classified; what lies between them and its other
-    /// rows is not to be taken.
+    /// Adds the inserts from one row to before another to the segment; what lies between them and its other rows is not
+    /// to be taken.
     fn add_stretch(
         &mut self,
         feeding: &mut Feeding,
@@ -124,12 +128,7 @@ impl Engine {
             }
             at = end;
         }
-        let segment = &mut feeding.segment;
-        let times = self.classify(segment.chunk, from, &segment.keys[begin..]);
-        // What lies between two stretches has no time that counts.
-        segment.ascends = begin == 0 && times.ascend;
-        let span = segment.span.get_or_insert((times.oldest, times.newest));
-        *span = (span.0.min(times.oldest), span.1.max(times.newest));
+        self.measure(&mut feeding.segment, begin);
     }
 
     /// Takes an arc record. What it changes after all events that came need not wait until those are taken, nor they
@@ -137,10 +136,14 @@ impl Engine {
     fn take_arrow_arc(&mut self, feeding: &mut Feeding, json: &str, index: u32) -> bool {
         let judged = self.judge_arc(json);
         if feeding.net == Net::Record {
-            let newest = self.newest.max(feeding.segment.span.map(|(_, newest)| newest));
+            let newest = self.newest.max(feeding.segment.measured.newest());
             match &judged {
                 Judged::Nothing => return true,
                 Judged::Change(change) if self.comes_after(change, newest) => {
+                    // Classes are of arcs as they were; linear patterns have none.
+                    if !self.lanes.is_empty() {
+                        self.classify_measured(&mut feeding.segment);
+                    }
                     self.change_arc(change);
                     return true;
                 }
@@ -196,6 +199,12 @@ impl Engine {
         feeding.fed.bad.push((index, fault));
         true
     }
+}
+
+/// Whether a row is a punctuation without a condition. Rows between arc changes are not worth being taken together.
+fn is_simple(rows: &ArrowRows, special: &Special<'_>) -> bool {
+    let row = special.row;
+    special.operation == "punctuation" && !rows.has_arcs() && rows.has_time(row) && rows.when(row).is_none()
 }
 
 /// Where a row comes from.

@@ -3,8 +3,9 @@
 use crate::engine::{Engine, live};
 use crate::event_order::{EventOrder, Given};
 use crate::key::Key;
-use crate::rows::{Stretch, row_number};
+use crate::rows::row_number;
 use crate::segment::NO_KEY;
+use crate::stretch::Stretch;
 use crate::walk::Plan;
 
 /// Rows of one chunk that wait for the end of the batch.

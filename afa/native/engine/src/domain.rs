@@ -60,6 +60,8 @@ pub(crate) struct Domain {
     due: Option<i64>,
     /// Keys that may have something to be cleaned up, the longest untouched first.
     pub(crate) queue: VecDeque<usize>,
+    /// It has come further since they were cleaned.
+    pub(crate) is_to_be_cleaned: bool,
     /// What its keys hold of the records that are replayed.
     pub(crate) held_offsets: HeldOffsets,
     /// Stamps and keys that are dirty since then, the longest first.
@@ -78,6 +80,7 @@ impl Domain {
             effective: None,
             due: None,
             queue: VecDeque::new(),
+            is_to_be_cleaned: false,
             held_offsets: HeldOffsets::default(),
             dirty: VecDeque::new(),
             emitted: vec![None; patterns],
@@ -265,8 +268,7 @@ impl Engine {
             let row = ChangeRow::punctuation(pattern as u32, partition, emitted, self.findings.record);
             self.table.rows.push(row);
         }
-        self.clean_queue(number, punctuation);
-        self.clean_shared();
+        self.clean_now_or_later(number);
     }
 
     /// Cleanse and AFA+O: lets patterns see what the punctuation releases.

@@ -19,9 +19,10 @@ use crate::linear::LinearScratch;
 use crate::matcher::Matcher;
 use crate::observing::Scope;
 use crate::program::{Program, Shared};
-use crate::rows::{Rows, Stretch};
+use crate::rows::Rows;
 use crate::scan::{Mapping, Scanner};
 use crate::spine::Place;
+use crate::stretch::Stretch;
 use crate::walk::Plan;
 
 /// What has been counted since the engine began.
@@ -132,6 +133,7 @@ pub struct Engine {
     pub(crate) known_after_sweep: usize,
     pub(crate) live_partial_matches: usize,
     pub(crate) promises: crate::slack::Promises,
+    pub(crate) overtaking: crate::overtaking::Overtaking,
 }
 
 impl Engine {
@@ -180,6 +182,7 @@ impl Engine {
             known_after_sweep: 0,
             live_partial_matches: 0,
             promises: crate::slack::Promises::default(),
+            overtaking: crate::overtaking::Overtaking::of(&programs),
             programs,
         };
         engine.rows.scanners = vec![Scanner::new(Mapping::only_data(), &[]), Scanner::new(mapping, &[])];

@@ -6,7 +6,8 @@ use crate::key::Key;
 use crate::lane::List;
 use crate::matcher::Matcher;
 use crate::page::{PAGE_ENTRIES, Page};
-use crate::rows::{Stretch, parts};
+use crate::rows::parts;
+use crate::stretch::Stretch;
 
 /// A row in its chunk, beside what came with it: time, id, class.
 pub(crate) const ROW_BYTES: usize = 32;

@@ -14,7 +14,8 @@ use crate::linear_bits::find_ends;
 use crate::linear_column::{Column, Piece};
 use crate::linear_words::{Hits, Words, each_bit};
 use crate::matcher::{Matcher, expiry};
-use crate::rows::{Stretch, parts};
+use crate::rows::parts;
+use crate::stretch::Stretch;
 
 /// If at most one word of columns in so many is not 0, only what follows from those is looked at.
 const FEW: usize = 4;

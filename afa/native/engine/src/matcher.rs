@@ -8,9 +8,10 @@ use crate::linear::LinearScratch;
 use crate::page::{PAGE_ENTRIES, Page};
 use crate::pattern::Window;
 use crate::program::{Program, Shared, UNRELEASED, UNSEEN};
-use crate::rows::{Reader, Rows, Stretch, parts};
+use crate::rows::{Reader, Rows, parts};
 use crate::spine::{Place, WORTHY_RUN};
 use crate::stepper::Stepper;
+use crate::stretch::Stretch;
 
 /// The most entries of a run where patterns keep lists.
 pub(crate) const LISTED_RUN: usize = 32;

@@ -9,8 +9,9 @@ use crate::lane::{Lane, Lanes};
 use crate::matcher::Matcher;
 use crate::page::{PAGE_ENTRIES, Page};
 use crate::pair::{PairWalk, Stepping};
-use crate::rows::{Rows, Stretch, parts};
+use crate::rows::{Rows, parts};
 use crate::spine::{Place, Spine};
+use crate::stretch::Stretch;
 
 /// So many entries of a page that is written anew are listed together: there is room for more.
 const LISTED_TOGETHER: usize = PAGE_ENTRIES * 3 / 4;

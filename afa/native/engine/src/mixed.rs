@@ -3,8 +3,9 @@
 
 use crate::engine::{Engine, live};
 use crate::key::Key;
-use crate::rows::{Stretch, row_number};
+use crate::rows::row_number;
 use crate::segment::Segment;
+use crate::stretch::Stretch;
 
 /// So many runs and late rows are taken together: what they leave behind is looked at after them.
 const MOST_TOGETHER: usize = 64;
@@ -74,23 +75,23 @@ impl Engine {
     /// Takes a run of rows that come after all that the key has; the answer is the place after them.
     fn take_in_order(&mut self, key: &mut Key, segment: &mut Segment, place: usize) -> usize {
         let times = &self.rows.chunk(segment.chunk).times()[segment.first..];
-        let (first, record) = (row_number(segment.chunk, segment.first + place), segment.record(place));
-        let mut gapped = std::mem::take(&mut segment.gapped);
-        let end = segment.find_run(place, &times[..segment.keys.len()], &mut gapped);
-        if gapped.is_empty() {
-            let mut matcher = self.matcher(key.domain());
-            let taken = matcher.append_few(key, first, end - place, record);
-            let (rest, left, record) = (first + taken, end - place - taken as usize, Some(record + taken));
-            match left {
-                0 => {}
-                1 => matcher.append_one(key, rest, record),
-                _ => matcher.append(key, Stretch::Run(rest, left), record),
+        let record = segment.record(place);
+        let mut runs = std::mem::take(&mut segment.runs);
+        let end = segment.find_run(place, &times[..segment.keys.len()], &mut runs);
+        match runs.stretch() {
+            Stretch::Run(first, count) => {
+                let mut matcher = self.matcher(key.domain());
+                let taken = matcher.append_few(key, first, count, record);
+                let (rest, left, record) = (first + taken, count - taken as usize, Some(record + taken));
+                match left {
+                    0 => {}
+                    1 => matcher.append_one(key, rest, record),
+                    _ => matcher.append(key, Stretch::Run(rest, left), record),
+                }
             }
-        } else {
-            self.append_rows(key, Stretch::Listed(&gapped), Some(record));
+            gapped => self.append_rows(key, gapped, Some(record)),
         }
-        gapped.clear();
-        segment.gapped = gapped;
+        segment.runs = runs;
         end
     }
 

@@ -17,9 +17,9 @@ use crate::found::Found;
 use crate::key::Key;
 use crate::pattern::Window;
 use crate::program::Program;
-use crate::rows::Stretch;
 use crate::runs::Bound;
 use crate::selecting::select;
+use crate::stretch::Stretch;
 
 /// Which start events something may concern.
 #[derive(Clone, Copy, Debug)]

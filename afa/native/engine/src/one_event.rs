@@ -11,9 +11,10 @@ use crate::key::Key;
 use crate::lane::Lane;
 use crate::matcher::{LISTED_RUN, Matcher};
 use crate::program::{Program, UNRELEASED};
-use crate::rows::{Rows, Stretch, parts, row_number};
+use crate::rows::{Rows, parts, row_number};
 use crate::segment::Segment;
 use crate::shapes::{MOST_WORDS, Move};
+use crate::stretch::Stretch;
 
 /// So many rows ahead keys are fetched from memory, and what their lists lead to.
 const KEYS_AHEAD: usize = 24;

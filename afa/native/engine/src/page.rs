@@ -5,7 +5,8 @@ use smallvec::SmallVec;
 use crate::chunk::CHUNK_BITS;
 use crate::class_reader::ClassReader;
 use crate::lane::Lanes;
-use crate::rows::{Rows, Stretch, parts};
+use crate::rows::{Rows, parts};
+use crate::stretch::Stretch;
 use crate::track::{Passed, Track};
 
 /// So many entries a page lists before appended ones go into the next. Small pages make late events cheap, large ones

@@ -9,10 +9,11 @@ use crate::lane::{Lane, List};
 use crate::matcher::Matcher;
 use crate::page::Page;
 use crate::program::{Program, UNRELEASED};
-use crate::rows::{Rows, Stretch, parts};
+use crate::rows::{Rows, parts};
 use crate::shapes::MOST_WORDS;
 use crate::spine::Place;
 use crate::stepper::{Entries, Nobody, Shaped, Stepper};
+use crate::stretch::Stretch;
 
 /// A list on its way: with its shape if it has one, else as it stands in the lane.
 #[derive(Debug, Default)]
@@ -262,6 +263,7 @@ impl PairWalk<'_> {
                     let event = |next: usize| (listed[next], classes.of(listed[next]));
                     self.step_known(old, new, &times[at..], event)
                 }
+                Stretch::Gapped(_) => unreachable!("a page is a run or a list"),
             };
             at += count;
             if are_same {

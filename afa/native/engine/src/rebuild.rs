@@ -8,10 +8,11 @@ use crate::input::span;
 use crate::key::Key;
 use crate::lane::{Lane, Lanes, List};
 use crate::restore::{RestoreFault, Restored, RestoredCover, RestoredEvent};
-use crate::rows::{Stretch, parts, row_number};
+use crate::rows::{parts, row_number};
 use crate::scan::{Envelope, Head, Operation, Padded, Span};
 use crate::snapshot_form::open;
 use crate::spine::Spine;
+use crate::stretch::Stretch;
 use crate::walk::Plan;
 
 /// Of the chunks that restored rows are added to.

@@ -8,13 +8,14 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 use prefetch_index::prefetch_index;
 
-use crate::chunk::{CHUNK_BITS, CHUNK_ROWS, Chunk, Payload};
+use crate::chunk::{CHUNK_BITS, Chunk, Payload};
 use crate::event::{IdRef, canonical_bytes};
 use crate::expression::FieldPath;
 use crate::predicate::{Fields, Predicates};
 use crate::predicate_index::PredicateIndex;
 use crate::row_view::RowView;
 use crate::scan::{Head, Mapping, Scanner, Span};
+use crate::stretch::Stretch;
 
 /// The most chunks at once: what 32 bits leave for them.
 const MAX_CHUNKS: usize = 1 << (32 - CHUNK_BITS);
@@ -37,9 +38,6 @@ pub struct Rows {
     first: usize,
 }
 
-/// Of a run so many rows are looked at one by one first: a block is too much for a short one.
-const FIRST_ROWS: usize = 16;
-
 /// The number of a row.
 #[must_use]
 #[allow(clippy::cast_possible_truncation)] // both are bounded by construction
@@ -52,94 +50,6 @@ pub fn row_number(chunk: usize, offset: usize) -> u32 {
 #[inline]
 pub fn parts(row: u32) -> (usize, usize) {
     ((row >> CHUNK_BITS) as usize, (row & OFFSET_MASK) as usize)
-}
-
-/// How many of the first rows follow each other in one chunk; at least one.
-fn count_run(rows: &[u32]) -> usize {
-    let first = rows[0];
-    let most = rows.len().min(CHUNK_ROWS - parts(first).1);
-    let rows = &rows[..most];
-    let apart = |gaps: u32, (row, next): (&u32, u32)| gaps | (row ^ next);
-    let mut count = 1;
-    while count < most.min(FIRST_ROWS) && rows[count] == rows[count - 1] + 1 {
-        count += 1;
-    }
-    if count < FIRST_ROWS {
-        return count;
-    }
-    // Whole blocks at a time: most streams are in order.
-    while let Some(block) = rows.get(count..count + 64) {
-        if block.iter().zip(rows[count - 1] + 1..=u32::MAX).fold(0, apart) != 0 {
-            break;
-        }
-        count += 64;
-    }
-    while count < most && rows[count] == rows[count - 1] + 1 {
-        count += 1;
-    }
-    count
-}
-
-/// Rows in event order: those of a run, or any.
-#[derive(Clone, Copy, Debug)]
-pub enum Stretch<'a> {
-    /// The first row and how many follow each other from it on, in one chunk.
-    Run(u32, usize),
-    /// Rows one by one.
-    Listed(&'a [u32]),
-}
-
-impl Stretch<'_> {
-    /// How many rows there are.
-    #[must_use]
-    #[inline]
-    pub fn len(self) -> usize {
-        match self {
-            Self::Run(_, count) => count,
-            Self::Listed(rows) => rows.len(),
-        }
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(self) -> bool {
-        self.len() == 0
-    }
-
-    /// One of the rows.
-    #[must_use]
-    #[inline]
-    pub fn row(self, at: usize) -> u32 {
-        match self {
-            #[allow(clippy::cast_possible_truncation)] // a run lies in one chunk
-            Self::Run(first, _) => first + at as u32,
-            Self::Listed(rows) => rows[at],
-        }
-    }
-
-    /// All of them.
-    pub fn rows(self) -> impl Iterator<Item = u32> {
-        (0..self.len()).map(move |at| self.row(at))
-    }
-
-    /// Some of them.
-    #[must_use]
-    pub fn part(self, begin: usize, end: usize) -> Self {
-        match self {
-            Self::Run(..) => Self::Run(self.row(begin), end - begin),
-            Self::Listed(rows) => Self::Listed(&rows[begin..end]),
-        }
-    }
-
-    /// How many rows follow each other from one on, of which no more than `most` are looked at; at least one.
-    #[must_use]
-    #[inline]
-    pub fn count_run(self, at: usize, most: usize) -> usize {
-        match self {
-            Self::Run(_, count) => most.min(count - at),
-            Self::Listed(rows) => count_run(&rows[at..rows.len().min(at + most)]),
-        }
-    }
 }
 
 /// Looks at rows one after the other, most of which are of the chunk of the one before.

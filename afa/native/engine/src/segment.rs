@@ -2,15 +2,16 @@
 //! all at once.
 
 use crate::batch::Waiting;
-use crate::classifying::classify_rows;
 use crate::domain::{Domain, Origin, is_released};
 use crate::engine::Engine;
 use crate::expression::EventView;
 use crate::kernel::vectorized;
+use crate::measuring::Measured;
 use crate::program::{Program, UNRELEASED, UNSEEN};
-use crate::rows::{Stretch, row_number};
+use crate::rows::row_number;
 use crate::run_ends::RunEnds;
 use crate::slack::below;
+use crate::stretch::{Runs, Stretch};
 use crate::value::Value;
 
 /// No key: the row is not to be taken.
@@ -51,15 +52,14 @@ pub(crate) struct Segment {
     /// Where each row comes from; empty: all from `origin`.
     pub(crate) origins: Vec<Origin>,
     pub(crate) origin: Origin,
-    /// The least and the greatest time if the rows were classified when they were added; else they are when they are
-    /// taken.
-    pub(crate) span: Option<(i64, i64)>,
-    /// Whether each of the rows is known to have a later time than the row before.
-    pub(crate) ascends: bool,
+    /// What was measured when rows were added; else they are measured when they are taken.
+    pub(crate) measured: Measured,
+    /// Where in the table begins what punctuations told that have overtaken the rows.
+    pub(crate) overtaken_from: Option<usize>,
     /// Where runs end, as soon as it was asked for.
     run_ends: RunEnds,
-    /// The rows of a run with gaps.
-    pub(crate) gapped: Vec<u32>,
+    /// The parts of a run with gaps.
+    pub(crate) runs: Runs,
     /// Rows that wait for the end of the batch.
     pub(crate) waiting: Waiting,
     /// Records that are not taken, because their keys hold them: the place before which they came, origin and time.
@@ -80,21 +80,19 @@ impl Segment {
         self.origins.get(place).copied().unwrap_or(self.origin)
     }
 
-    /// Finds the end of the run that begins at a place: rows of one key in order, over rows that are not to be taken. If
-    /// there are such, its rows are put into `gapped`.
-    pub(crate) fn find_run(&mut self, place: usize, times: &[i64], gapped: &mut Vec<u32>) -> usize {
+    /// Finds the end of the run that begins at a place: rows of one key in order, over rows that are not to be taken.
+    pub(crate) fn find_run(&mut self, place: usize, times: &[i64], runs: &mut Runs) -> usize {
         let key = self.keys[place];
-        self.run_ends.find(&self.keys, (!self.ascends).then_some(times));
+        self.run_ends
+            .find(&self.keys, (!self.measured.ascends).then_some(times));
+        runs.clear();
         let mut begin = place;
         loop {
             let end = self.run_ends.at_or_after(begin) + 1;
+            runs.push(row_number(self.chunk, self.first + begin), end - begin);
             let gap = self.keys[end..].iter().take_while(|other| **other == NO_KEY).count();
             let next = end + gap;
             let goes_on = gap > 0 && self.keys.get(next) == Some(&key) && times[next] > times[end - 1];
-            if goes_on || !gapped.is_empty() {
-                let (first, last) = (self.first + begin, self.first + end);
-                gapped.extend((first..last).map(|offset| row_number(self.chunk, offset)));
-            }
             if !goes_on {
                 return end;
             }
@@ -119,7 +117,7 @@ impl Segment {
         self.origins.clear();
         self.skipped.clear();
         self.run_ends.forget();
-        (self.span, self.ascends) = (None, false);
+        self.measured.clear();
     }
 }
 
@@ -129,14 +127,14 @@ impl Engine {
         if segment.keys.is_empty() {
             return;
         }
-        let (oldest, newest) = segment.span.unwrap_or_else(|| {
-            let times = self.classify(segment.chunk, segment.first, &segment.keys);
-            segment.ascends = times.ascend;
-            (times.oldest, times.newest)
-        });
+        if segment.measured.is_empty() {
+            self.measure(segment, 0);
+        }
+        let (oldest, newest) = (segment.measured.oldest, segment.measured.newest);
+        self.classify_measured(segment);
         let taken = count_taken(&segment.keys);
         self.counters.events += taken;
-        let are_all = taken == segment.keys.len() as u64;
+        let are_all = taken == segment.measured.rows() as u64;
         self.meet_rows(segment, are_all.then_some(newest), fed);
         // Observed patterns look at a key before and after each record; what they tell is netted at the end.
         if net == Net::Batch && self.observed.is_empty() {
@@ -149,6 +147,15 @@ impl Engine {
         }
         self.mark_changed(&segment.keys);
         self.forget_old_shapes();
+        let overtakers = self.take_overtakers(segment);
+        let from = self.table.rows.len();
+        self.take_rows_of(segment, fed);
+        self.weave(&overtakers, from);
+        segment.clear();
+    }
+
+    /// Takes the rows of a segment, one after the other.
+    fn take_rows_of(&mut self, segment: &mut Segment, fed: &mut Fed) {
         let mut place = 0;
         let mut plain = self.plain_rows(segment);
         while place < segment.keys.len() {
@@ -162,7 +169,6 @@ impl Engine {
             }
             place = self.take_run(segment, place, fed);
         }
-        segment.clear();
     }
 
     /// Takes one row, or several of one key; the answer is the place after them.
@@ -193,23 +199,19 @@ impl Engine {
             return place + 1;
         }
         let plain = segment.records.is_empty() && segment.origins.is_empty();
-        let first = row_number(segment.chunk, segment.first + place);
         let record = segment.record(place);
-        let mut gapped = std::mem::take(&mut segment.gapped);
+        let mut runs = std::mem::take(&mut segment.runs);
         let end = if plain {
-            segment.find_run(place, &times[..segment.keys.len()], &mut gapped)
+            segment.find_run(place, &times[..segment.keys.len()], &mut runs)
         } else {
+            runs.clear();
+            runs.push(row_number(segment.chunk, segment.first + place), 1);
             place + 1
         };
-        let run = if gapped.is_empty() {
-            Stretch::Run(first, end - place)
-        } else {
-            Stretch::Listed(&gapped)
-        };
+        let run = runs.stretch();
         self.count_unseen(run);
         self.append(number, run, Some(record));
-        gapped.clear();
-        segment.gapped = gapped;
+        segment.runs = runs;
         end
     }
 
@@ -299,32 +301,8 @@ impl Engine {
         Some(format!("ts {ts} is below the punctuation {bound} when {text}"))
     }
 
-    /// Evaluates the predicates that rows of a chunk with these keys need, and finds their classes for patterns that
-    /// keep lists.
-    pub(crate) fn classify(&mut self, chunk: usize, begin: usize, keys: &[u32]) -> TimesOfRows {
-        let end = begin + keys.len();
-        let times = TimesOfRows::of(&self.rows.chunk(chunk).times()[begin..end]);
-        let (oldest, newest) = (times.oldest, times.newest);
-        self.prepare(chunk, oldest, newest);
-        for lane in 0..self.lanes.len() {
-            let pattern = self.lanes[lane];
-            let mut classes = std::mem::take(self.rows.chunk_mut(chunk).classes_mut(pattern));
-            classes.resize(begin, UNSEEN);
-            let program = &mut self.programs[pattern];
-            classify_rows(program, &self.rows, chunk, end, &mut classes, oldest, newest);
-            if program.pinned.is_some() {
-                program.pin_rows(&self.rows, chunk, begin, keys, &mut classes);
-            }
-            if program.key_field.is_some() || program.speculation.is_some() {
-                self.hide(chunk, begin, keys, pattern, &mut classes);
-            }
-            *self.rows.chunk_mut(chunk).classes_mut(pattern) = classes;
-        }
-        times
-    }
-
     /// Rows that a pattern does not see, or not yet.
-    fn hide(&self, chunk: usize, first: usize, keys: &[u32], pattern: usize, classes: &mut [u32]) {
+    pub(crate) fn hide(&self, chunk: usize, first: usize, keys: &[u32], pattern: usize, classes: &mut [u32]) {
         let program = &self.programs[pattern];
         let chunk = self.rows.chunk(chunk);
         for (place, number) in keys.iter().enumerate() {
@@ -345,61 +323,12 @@ impl Engine {
     }
 }
 
-/// Whether each time is later than the one before.
-#[inline(always)]
-#[allow(clippy::inline_always)] // into the code for the machine's vectors
-fn ascend(times: &[i64]) -> bool {
-    let mut descents = 0;
-    for (ts, next) in times.iter().zip(times.get(1..).unwrap_or_default()) {
-        descents |= i64::from(ts >= next);
-    }
-    descents == 0
-}
-
 /// How many rows are to be taken.
 fn count_taken(keys: &[u32]) -> u64 {
     vectorized(
         #[inline(always)]
         || u64::from(keys.iter().map(|key| u32::from(*key != NO_KEY)).sum::<u32>()),
     )
-}
-
-/// What is known of the times of rows.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TimesOfRows {
-    pub(crate) oldest: i64,
-    pub(crate) newest: i64,
-    /// Each is later than the one before.
-    pub(crate) ascend: bool,
-}
-
-impl TimesOfRows {
-    fn of(times: &[i64]) -> Self {
-        let are_ascending = vectorized(
-            #[inline(always)]
-            || ascend(times),
-        );
-        if let (true, Some(first), Some(last)) = (are_ascending, times.first(), times.last()) {
-            return Self {
-                oldest: *first,
-                newest: *last,
-                ascend: true,
-            };
-        }
-        let (oldest, newest) = vectorized(
-            #[inline(always)]
-            || {
-                times.iter().fold((i64::MAX, i64::MIN), |(least, most), ts| {
-                    (least.min(*ts), most.max(*ts))
-                })
-            },
-        );
-        Self {
-            oldest,
-            newest,
-            ascend: false,
-        }
-    }
 }
 
 /// Whether the key field of a pattern is the event's key; an integer is compared as its digits.

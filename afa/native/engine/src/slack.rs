@@ -38,7 +38,7 @@ pub(crate) struct Promises {
     by_topic: Vec<(Arc<str>, Promise)>,
     /// Of several topics, what reads the records of each; none: nothing does.
     scanners: Vec<(Arc<str>, Option<usize>)>,
-    has_slack: bool,
+    pub(crate) has_slack: bool,
     pub(crate) trust: Trust,
     /// Raw records are events, and no changes of patterns.
     pub(crate) only_events: bool,

@@ -16,8 +16,9 @@ use crate::matcher::{Matcher, expiry, is_closed};
 use crate::page::Page;
 use crate::page_edit::{Here, Step};
 use crate::program::UNRELEASED;
-use crate::rows::{Stretch, parts};
+use crate::rows::parts;
 use crate::spine::Place;
+use crate::stretch::Stretch;
 use crate::walker::{Side, Walker, apply_deltas, new_list};
 
 /// Rows with the class that they had and the one that they get.
