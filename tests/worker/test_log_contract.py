@@ -295,8 +295,42 @@ def test_a_commit_of_who_knows_that_it_has_left_is_refused(log):
     assert (error.code(), error.txn_requires_abort()) == (KafkaError.UNKNOWN_MEMBER_ID, True)
 
 
+def test_a_commit_of_who_was_thrown_out_is_refused_until_it_has_joined_again(log):
+    """Also once it knows: only who joins again has another generation, and what it had is called lost before that."""
+    topic, group, producer, told = log.topic(2), log.unique("group"), log.transactional(), []
+    first, second = Watched(log, group, topic, "a", told), Watched(log, group, topic, "b", told)
+    settled(log, [first, second], 1, 1)
+
+    def refused():
+        producer.begin_transaction()
+        now = first.consumer.consumer_group_metadata()
+        error = error_of(lambda: producer.send_offsets_to_transaction(offsets(topic, 1), now, CALL_S))
+        producer.abort_transaction(CALL_S)
+        return error.code() == KafkaError.UNKNOWN_MEMBER_ID
+
+    log.evict(group, first.consumer.memberid())
+    settled(log, [second], 2)
+    log.until(lambda: not first.consumer.memberid(), "a heartbeat finds out")
+    assert ("a", "lost", {0}) not in told
+    assert ("a", "lost", {1}) not in told  # callbacks are called by polls only
+    assert refused()
+    log.until(lambda: first.poll() or told[-1][:2] == ("a", "lost"), "it is not told")
+
+
+def test_a_commit_of_who_was_not_polled_for_too_long_is_refused(log):
+    topic, group, producer = log.topic(2), log.unique("group"), log.transactional()
+    first = Watched(log, group, topic, "a", [], max_poll_interval_ms=6000)
+    second = Watched(log, group, topic, "b", [])
+    settled(log, [first, second], 1, 1)
+    settled(log, [second], 2)
+    producer.begin_transaction()
+    now = first.consumer.consumer_group_metadata()
+    error = error_of(lambda: producer.send_offsets_to_transaction(offsets(topic, 1), now, CALL_S))
+    assert (error.code(), error.txn_requires_abort()) == (KafkaError.UNKNOWN_MEMBER_ID, True)
+
+
 def test_a_commit_of_who_was_never_a_member_is_taken(log):
-    """So nobody may commit with what a consumer says of itself before it joins, or after it was thrown out."""
+    """So nobody may commit with what a consumer says of itself before it joins."""
     topic, group, producer = log.topic(), log.unique("group"), log.transactional()
     member, stranger = Watched(log, group, topic, "a", []), log.member(group)
     settled(log, [member], 1)
