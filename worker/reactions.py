@@ -54,6 +54,7 @@ PRODUCING: Final[dict[int, Reaction]] = {
     KafkaError._UNKNOWN_PARTITION: Reaction.END,
     KafkaError._UNKNOWN_TOPIC: Reaction.END,
     KafkaError._AUTHENTICATION: Reaction.END,
+    KafkaError.MSG_SIZE_TOO_LARGE: Reaction.END,
 }
 
 # Of messages and calls of the group's consumer.
@@ -95,6 +96,7 @@ _FIXES: Final[dict[int, str]] = {
     KafkaError._AUTO_OFFSET_RESET: _GONE,
     KafkaError.OFFSET_OUT_OF_RANGE: _GONE,
     KafkaError._AUTHENTICATION: "check the credentials under `kafka:` in the fleet document",
+    KafkaError.MSG_SIZE_TOO_LARGE: "raise max.message.bytes on the topic: arcfleet topics apply",
     KafkaError.FENCED_INSTANCE_ID: "another process runs under the same --instance; give each its own",
     KafkaError._FATAL: "another process may run under the same --instance; give each its own",
 }

@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Final, TypeAlias
 from afa.contracts import contract
 from arcfleet.fleet.document import Fleet
 
+# More than this is no difference: a limit that somebody raised.
+_AT_LEAST: Final = ("max.message.bytes",)
 _CREATE_TIME: Final = ("message.timestamp.type", "CreateTime")
 
 
@@ -215,7 +217,8 @@ def _config_differences(topic: Topic, seen: Seen) -> Iterator[Configure]:
         return
     for name, wanted in topic.config.items():
         found = seen.config.get(name)
-        if found is None or _words(found) != _words(wanted):
+        is_enough = found is not None and name in _AT_LEAST and int(found) >= int(wanted)
+        if not is_enough and (found is None or _words(found) != _words(wanted)):
             yield Configure(topic.name, name, found, wanted)
 
 

@@ -131,7 +131,9 @@ def test_damaged_state_is_always_found(damage):
 def test_committed_snapshots_behind_an_open_transaction_are_waited_for():
     """Who read only to the last stable offset would miss them, and publish what never was."""
     simulation = calm_run(4, PAIR, walk(4), 20.0)
-    zombie = simulation.broker.producer({"transactional.id": "zombie", "transaction.timeout.ms": 10_000}, Host("zombie"))
+    zombie = simulation.broker.producer(
+        {"transactional.id": "zombie", "transaction.timeout.ms": 10_000}, Host("zombie")
+    )
     zombie.init_transactions(10)
     zombie.begin_transaction()
     for number in range(simulation.partitions):
