@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from support.fake_log.broker import FakeLog
 
 DEADLINE_S = 45.0
+CALL_S = 20.0
 CONSUMER = {"enable.auto.commit": False, "auto.offset.reset": "error", "session.timeout.ms": 6000}
 
 
@@ -148,6 +149,11 @@ def error_of(call: Callable[[], Any]) -> KafkaError:
     except KafkaException as error:
         return error.args[0]
     raise AssertionError("no error was raised")
+
+
+def arrived(log: LogUnderTest, reader: Any) -> Any:
+    """The next message; one without a value counts as false."""
+    return log.until(lambda: [message for message in [reader.poll(0.1)] if message is not None], "nothing comes")[0]
 
 
 def _text(text: str) -> bytes:
