@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from afa.reading import Fault
 from arcfleet.fleet.clients import MAX_RECORD_BYTES, MAX_RECORD_SETTING
 from arcfleet.fleet.document import Fleet
 from arcfleet.fleet.errors import FleetError
+from arcfleet.fleet.rights import refused, worker_rights
 from arcfleet.fleet.topic_admin import check_topics, connect
 from arcfleet.fleet.topics import Plan
 from worker.binding import Binding
@@ -34,12 +35,12 @@ class Cluster:
 UNKNOWN: Final = Cluster(None, AMPLE_ROOM)
 
 
-def check_cluster(fleet: Fleet, say: Callable[..., None]) -> Cluster:
-    """Raises WorkerError if no broker answers, or the topics are not as they have to be, naming each difference; those
-    that it can run with are said."""
+def check_cluster(fleet: Fleet, say: Callable[..., None], *, publishes: bool) -> Cluster:
+    """Raises WorkerError if no broker answers, the topics are not as they have to be, or rights to them are missing,
+    naming each difference; those that it can run with are said."""
     state = fleet.topic("state")
     try:
-        plan = check_topics(connect(fleet, fleet.start_deadline_s), fleet)
+        plan = check_topics(connect(fleet, fleet.start_deadline_s), fleet, worker_rights(fleet, publishes=publishes))
     except OSError as error:
         raise WorkerError(str(error)) from None
     except FleetError as error:
@@ -48,6 +49,18 @@ def check_cluster(fleet: Fleet, say: Callable[..., None]) -> Cluster:
     for difference in plan.steps:
         say("topics", what=difference.what, fix=difference.fix)
     return Cluster(plan.partitions, room_aside(fleet, plan))
+
+
+@contextmanager
+def naming_rights(fleet: Fleet) -> Iterator[None]:
+    """A refusal of the group or of transactional ids ends the process, and says what to grant."""
+    try:
+        yield
+    except KafkaException as error:
+        right = refused(error.args[0], fleet)
+        if right is None:
+            raise
+        raise WorkerError(right.what, fix=right.fix) from None
 
 
 def room_aside(fleet: Fleet, plan: Plan) -> dict[str, int]:

@@ -21,7 +21,7 @@ from worker.arc_feed import ArcFeed
 from worker.checkpoint import Checkpoint, CommitSettings
 from worker.clients import KafkaClients
 from worker.clock import Clock, SystemClock
-from worker.cluster import UNKNOWN, Cluster, check_cluster, check_partition_count
+from worker.cluster import UNKNOWN, Cluster, check_cluster, check_partition_count, naming_rights
 from worker.errors import ResetError, WorkerError
 from worker.fitness import check_fitness
 from worker.health import HealthServer
@@ -349,9 +349,10 @@ def run(
     listening: Callable[[str], None],
 ) -> None:
     """Publishes the patterns that are new, and runs a worker until it is told to stop. Raises WorkerError, AfaError."""
-    process = Process(fleet, options, say, cluster=check_cluster(fleet, say))
+    process = Process(fleet, options, say, cluster=check_cluster(fleet, say, publishes=bool(documents)))
     if documents:
-        published = publish_patterns(documents, fleet.name, process.clients)
+        with naming_rights(fleet):
+            published = publish_patterns(documents, fleet.name, process.clients)
         say("patterns", published=published)
     process.watchdog.start()
     with obeying_signals(process):
@@ -370,7 +371,8 @@ def _start_within_deadline(process: Process, say: Say) -> None:
     until = process.clock.monotonic() + process.fleet.start_deadline_s
     while True:
         try:
-            process.start()
+            with naming_rights(process.fleet):
+                process.start()
         except (KafkaException, ResetError) as error:
             what = error.why if isinstance(error, ResetError) else error.args[0].str()
             if process.clock.monotonic() > until:

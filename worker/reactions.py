@@ -87,7 +87,7 @@ CONSUMING: Final[dict[int, Reaction]] = {
 
 _GONE: Final = "records that were not read yet are gone: see the topic's retention, and begin a fleet with another name"
 _FIXES: Final[dict[int, str]] = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant the worker's user what docs/fleet.md lists",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant the worker's user what docs/fleet.md lists under Rights",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "grant READ on the group with the fleet's name",
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "grant WRITE on transactional ids, prefixed by the fleet's name",
     KafkaError.UNKNOWN_TOPIC_OR_PART: "make it: arcfleet topics apply",

@@ -27,11 +27,12 @@ class Topic:
 @dataclass(frozen=True, slots=True)
 class Seen:
     """A topic as the cluster shows it to this user. Without partitions it is not there, without a config it must not be
-    read; `denied` is the right that is missing to say more."""
+    read; `denied` is the right that is missing to say more. `allowed` are the operations that this user may do."""
 
     partitions: int | None = None
     config: Mapping[str, str] | None = None
     denied: str = ""
+    allowed: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
