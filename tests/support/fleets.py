@@ -136,7 +136,8 @@ class FleetRun:
         assert producer.flush(30) == 0
 
     def producer(self) -> Any:
-        return Producer({"bootstrap.servers": self.bootstrap, "partitioner": "murmur2_random", "linger.ms": 5})
+        settings = {"partitioner": "murmur2_random", "linger.ms": 5, "log_level": 0}
+        return Producer({"bootstrap.servers": self.bootstrap} | settings)
 
     def read(self, suffix: str, isolation: str = "read_committed") -> list[Any]:
         """All messages of one of the fleet's topics, partition by partition."""
