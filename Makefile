@@ -30,7 +30,7 @@ PIP_INSTALL := .venv/bin/python -m pip install --quiet --disable-pip-version-che
 COMPILE := .venv/bin/uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --custom-compile-command 'make lock'
 
-.PHONY: help setup develop demo test fuzz check lint types format bench lock clean cargo-home
+.PHONY: help setup develop demo test fuzz soak check lint types format bench lock clean cargo-home
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -58,6 +58,10 @@ test: setup ## all tests, on the installed wheel
 fuzz: cargo-home ## new random cases for what reads input (FUZZ_SECONDS=60 in all; a failure says how to repeat it)
 	ARCFLEET_FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --profile fuzz --package afa-engine --test fuzz --locked --quiet -- \
 		--test-threads=1 --nocapture
+
+soak: setup ## a fleet for some minutes: 100,000 events, workers and broker killed; a backlog of a million records
+	ARCFLEET_SOAK=1 .venv/bin/python -P -m pytest -s -o cache_dir="$(ARCFLEET_CACHE)/pytest/$(CLONE)" \
+		tests/worker/test_soak.py tests/worker/test_backlog.py $(PYTEST_ARGS)
 
 check: lint types test fuzz ## linters, types, tests and a minute of random cases
 

@@ -39,6 +39,7 @@ class Binding:
     snapshots: int  # how many keys have one
     checksum: int  # of all snapshots together
     owner: str  # the transactional id, or instance, that committed
+    partitions: int | None = None  # how many the sources had; earlier workers did not say
 
     def text(self) -> str:
         """As metadata. Raises ValueError if there are too many topics for it."""
@@ -51,7 +52,8 @@ class Binding:
                 "snapshots": self.snapshots,
                 "checksum": self.checksum,
                 "owner": self.owner,
-            },
+            }
+            | ({} if self.partitions is None else {"partitions": self.partitions}),
             separators=(",", ":"),
         )
         if len(text) > METADATA_CHARACTERS_MAX:
@@ -74,6 +76,7 @@ class Binding:
             snapshots=fields.need("snapshots", int),
             checksum=fields.need("checksum", int),
             owner=fields.need("owner", str),
+            partitions=fields.take("partitions", int),
         )
 
 

@@ -45,6 +45,7 @@ class CommitSettings:
     exactly_once: bool
     commit_interval_s: float
     snapshot_interval_s: float
+    partitions: int | None  # of the sources, if that was asked
 
 
 class Checkpoint:
@@ -128,7 +129,7 @@ class Checkpoint:
         self._stamped_at.append((self.stamp, self._clock.monotonic()))
 
     def _offsets(self, partition: Partition) -> list[Any]:
-        metadata = partition.binding(self._settings.owner).text()
+        metadata = partition.binding(self._settings.owner, self._settings.partitions).text()
         return [
             TopicPartition(topic, partition.number, offset, metadata)
             for topic, offset in partition.mark.positions.items()
@@ -137,9 +138,9 @@ class Checkpoint:
     def _flush(self) -> None:
         with self._watchdog.watching("flush"):
             left = self._publisher.flush(FLUSH_S)
-        if (error := self._publisher.failure) is not None:
-            self._publisher.failure = None
-            raise_for(reaction_of_producer(error), error, "a record was not delivered")
+        if self._publisher.failure is not None:
+            (error, topic), self._publisher.failure = self._publisher.failure, None
+            raise_for(reaction_of_producer(error), error, f"a record was not delivered to {topic}")
         if left:
             error = KafkaError(KafkaError._MSG_TIMED_OUT)
             raise_for(reaction_of_producer(error), error, f"{left} records were not delivered in {FLUSH_S:.0f} s")

@@ -196,10 +196,12 @@ class Partition:
             self.snapshots.put(key, snapshot)
         return records
 
-    def binding(self, owner: str) -> Binding:
+    def binding(self, owner: str, partitions: int | None) -> Binding:
         """What the next commit says of the partition."""
         oldest = self.engine.oldest_dirty(self.number)
         while self.history and (oldest is None or self.history[0][0] < oldest):
             self.history.popleft()
         restore = self.history[0][1] if self.history else self.mark
-        return Binding(restore, self.mark, self.table.offset, len(self.snapshots), self.snapshots.total, owner)
+        return Binding(
+            restore, self.mark, self.table.offset, len(self.snapshots), self.snapshots.total, owner, partitions
+        )

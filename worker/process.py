@@ -17,12 +17,11 @@ from afa.durations import parse_duration
 from arcfleet.fleet.arc_writer import publish_patterns
 from arcfleet.fleet.arcs import ArcTable
 from arcfleet.fleet.document import Fleet, start_time
-from arcfleet.fleet.errors import FleetError
-from arcfleet.fleet.topic_admin import check_topics, connect
 from worker.arc_feed import ArcFeed
 from worker.checkpoint import Checkpoint, CommitSettings
 from worker.clients import KafkaClients
 from worker.clock import Clock, SystemClock
+from worker.cluster import UNKNOWN, Cluster, check_cluster, check_partition_count, naming_rights
 from worker.errors import ResetError, WorkerError
 from worker.fitness import check_fitness
 from worker.health import HealthServer
@@ -60,9 +59,17 @@ class Process:
     """One worker, from its start to its end."""
 
     def __init__(
-        self, fleet: Fleet, options: Options, say: Say, clock: Clock | None = None, clients: Any = None
+        self,
+        fleet: Fleet,
+        options: Options,
+        say: Say,
+        *,
+        clock: Clock | None = None,
+        clients: Any = None,
+        cluster: Cluster = UNKNOWN,
     ) -> None:
         self.fleet = fleet
+        self.cluster = cluster
         self.options = options
         self.say = say
         self.clock = clock or SystemClock()
@@ -87,6 +94,8 @@ class Process:
         publisher = self._publisher(producer)
         checkpoint = Checkpoint(self._commit_settings(), consumer, publisher, clock, self.watchdog)
         query = self.clients.query()
+        if not self.options.accept_lost_state:
+            check_partition_count(query, fleet, self.cluster.partitions)
         arcs = ArcFeed(self.clients.reader(), fleet.topic("arcs"), lambda what: self.say("bad arc record", why=what))
         arcs.read_to_end(query, fleet.start_deadline_s, clock.monotonic)
         self.make_engine(arcs.table)  # a pattern that cannot run here is refused before anything is consumed
@@ -221,12 +230,17 @@ class Process:
             self.clock,
             punctuation_interval_s=self.fleet.punctuation_interval_s,
             upsert=self.fleet.envelope == "upsert",
+            room=self.cluster.room,
         )
 
     def _commit_settings(self) -> CommitSettings:
         fleet = self.fleet
         return CommitSettings(
-            self.transactional_id, self.exactly_once, fleet.commit_interval_s, fleet.snapshot_interval_s
+            self.transactional_id,
+            self.exactly_once,
+            fleet.commit_interval_s,
+            fleet.snapshot_interval_s,
+            self.cluster.partitions,
         )
 
     def _renew(self, new_producer: bool) -> None:
@@ -254,6 +268,7 @@ class Process:
             reader=self.clients.reader(),
             query=query,
             topics=topics,
+            partitions=self.cluster.partitions,
             prefix=self.fleet.name,
             make_engine=self.make_engine,
             clock=self.clock,
@@ -321,20 +336,6 @@ def obeying_signals(process: Process) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def check_cluster(fleet: Fleet, say: Say) -> None:
-    """Raises WorkerError if no broker answers, or the topics are not as they have to be, naming each difference."""
-    state = fleet.topic("state")
-    try:
-        plan = check_topics(connect(fleet, fleet.start_deadline_s), fleet)
-    except OSError as error:
-        raise WorkerError(str(error)) from None
-    except FleetError as error:
-        lost = f"; if {state} held state before, restart with --accept-lost-state then" if state in error.what else ""
-        raise WorkerError(error.what, fix=error.fix + lost) from None
-    for difference in plan.steps:
-        say("topics", what=difference.what, fix=difference.fix)
-
-
 def new_instance() -> str:
     """A name for a process that was given none: it joins as a new member each time."""
     return f"{socket.gethostname()}-{uuid.uuid4().hex[:12]}"
@@ -348,10 +349,10 @@ def run(
     listening: Callable[[str], None],
 ) -> None:
     """Publishes the patterns that are new, and runs a worker until it is told to stop. Raises WorkerError, AfaError."""
-    process = Process(fleet, options, say)
-    check_cluster(fleet, say)
+    process = Process(fleet, options, say, cluster=check_cluster(fleet, say, publishes=bool(documents)))
     if documents:
-        published = publish_patterns(documents, fleet.name, process.clients)
+        with naming_rights(fleet):
+            published = publish_patterns(documents, fleet.name, process.clients)
         say("patterns", published=published)
     process.watchdog.start()
     with obeying_signals(process):
@@ -370,7 +371,8 @@ def _start_within_deadline(process: Process, say: Say) -> None:
     until = process.clock.monotonic() + process.fleet.start_deadline_s
     while True:
         try:
-            process.start()
+            with naming_rights(process.fleet):
+                process.start()
         except (KafkaException, ResetError) as error:
             what = error.why if isinstance(error, ResetError) else error.args[0].str()
             if process.clock.monotonic() > until:

@@ -15,6 +15,7 @@ from worker.reactions import producing, raise_for_producer
 from worker.records import Message
 
 Headers = Sequence[tuple[str, bytes]]
+FRAME_BYTES: Final = 1_000  # more than a record and its batch need beside what is in them
 PUNCTUATION_KEY: Final = "!punctuation/"  # on a compacted topic every record has a key
 
 
@@ -36,7 +37,14 @@ class Publisher:
     """Sends, and remembers what became of it until the next commit."""
 
     def __init__(
-        self, producer: Producer, prefix: str, clock: Clock, *, punctuation_interval_s: float, upsert: bool
+        self,
+        producer: Producer,
+        prefix: str,
+        clock: Clock,
+        *,
+        punctuation_interval_s: float,
+        upsert: bool,
+        room: Mapping[str, int],
     ) -> None:
         self.producer = producer
         self._topics = {
@@ -45,9 +53,10 @@ class Publisher:
         self._clock = clock
         self._punctuation_interval_s = punctuation_interval_s
         self._upsert = upsert
+        self._room = room  # by suffix: how many bytes a record that is set aside may have
         self._waiting: dict[tuple[int, str], Encoded] = {}  # punctuations, by partition and pattern
         self._punctuated_at: dict[tuple[int, str], float] = {}
-        self.failure: Any = None  # the first error of a delivery
+        self.failure: tuple[Any, str] | None = None  # the first error of a delivery, and of which topic
         self.late_next: dict[int, int] = {}  # by partition: the offset after the last delivered late record
         self.sent = 0  # since the last commit
 
@@ -102,9 +111,13 @@ class Publisher:
             "arcfleet.error": error,
             "arcfleet.time": utc_text(self._clock.wall()),
         }
-        own = [header for header in message.headers() or () if header[0] not in about]
-        headers = [*own, *((name, text.encode()) for name, text in about.items())]
-        self._send(where, message.partition(), message.key(), message.value(), headers, on_delivery=on_delivery)
+        key, value, own = message.key(), message.value(), message.headers() or ()
+        if (size := _bytes_of(key, value, own)) > self._room[where]:
+            about["arcfleet.reason"] += f"; not kept here, where {size} bytes do not fit (max.message.bytes)"
+            key, value, own = None, None, ()
+        told = [(name, text.encode()) for name, text in about.items()]
+        headers = [*(header for header in own if header[0] not in about), *told]
+        self._send(where, message.partition(), key, value, headers, on_delivery=on_delivery)
 
     def snapshot(self, partition: int, key: bytes, value: bytes | None, held: bytes) -> None:
         """A key's state; none: it is back at the start. `held` says which offsets it holds."""
@@ -143,9 +156,9 @@ class Publisher:
         except (KafkaException, SystemError) as error:
             raise_for_producer(error, "flush")
 
-    def _delivered(self, error: Any, _: Any) -> None:
+    def _delivered(self, error: Any, message: Any) -> None:
         if error is not None and self.failure is None:
-            self.failure = error
+            self.failure = error, message.topic()
 
     def _late_delivered(self, error: Any, message: Any) -> None:
         self._delivered(error, message)
@@ -157,3 +170,8 @@ class Publisher:
         for place in [place for place in self._waiting if place[0] == partition]:
             del self._waiting[place]
         self.late_next.pop(partition, None)
+
+
+def _bytes_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:
+    """Of a record, at most."""
+    return FRAME_BYTES + len(key or b"") + len(value or b"") + sum(len(one) + len(two or b"") for one, two in headers)

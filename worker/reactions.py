@@ -54,6 +54,7 @@ PRODUCING: Final[dict[int, Reaction]] = {
     KafkaError._UNKNOWN_PARTITION: Reaction.END,
     KafkaError._UNKNOWN_TOPIC: Reaction.END,
     KafkaError._AUTHENTICATION: Reaction.END,
+    KafkaError.MSG_SIZE_TOO_LARGE: Reaction.END,
 }
 
 # Of messages and calls of the group's consumer.
@@ -86,7 +87,7 @@ CONSUMING: Final[dict[int, Reaction]] = {
 
 _GONE: Final = "records that were not read yet are gone: see the topic's retention, and begin a fleet with another name"
 _FIXES: Final[dict[int, str]] = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant the worker's user what docs/fleet.md lists",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant the worker's user what docs/fleet.md lists under Rights",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "grant READ on the group with the fleet's name",
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "grant WRITE on transactional ids, prefixed by the fleet's name",
     KafkaError.UNKNOWN_TOPIC_OR_PART: "make it: arcfleet topics apply",
@@ -95,6 +96,7 @@ _FIXES: Final[dict[int, str]] = {
     KafkaError._AUTO_OFFSET_RESET: _GONE,
     KafkaError.OFFSET_OUT_OF_RANGE: _GONE,
     KafkaError._AUTHENTICATION: "check the credentials under `kafka:` in the fleet document",
+    KafkaError.MSG_SIZE_TOO_LARGE: "raise max.message.bytes on the topic: arcfleet topics apply",
     KafkaError.FENCED_INSTANCE_ID: "another process runs under the same --instance; give each its own",
     KafkaError._FATAL: "another process may run under the same --instance; give each its own",
 }

@@ -27,6 +27,7 @@ from afa.reading import Fault
 from arcfleet.fleet.arcs import ArcTable
 from worker.binding import Binding, Mark
 from worker.clock import Clock
+from worker.cluster import partitions_changed
 from worker.errors import WorkerError
 from worker.partition import ARC_TABLE_KEY, CONDITIONS_KEY, Partition, Phase, Snapshots
 from worker.reactions import raise_for, reaction_of_consumer
@@ -75,6 +76,7 @@ class Sources:
     reader: Any  # of committed records
     query: Any  # of ends and owners, open transactions included
     topics: Sequence[str]
+    partitions: int | None  # that the sources had at the start, if that was asked
     prefix: str
     make_engine: MakeEngine
     clock: Clock
@@ -117,6 +119,8 @@ class Restorer:
     # What was committed ----------------------------------------------------------------------------------------------
 
     def _begin(self, number: int) -> _Restoration | None:
+        if self._verify and self._from.partitions is not None and number >= self._from.partitions:
+            raise partitions_changed(number + 1, self._from.partitions)
         try:
             first = self._from.consumer.committed([TopicPartition(self._from.topics[0], number)], ASK_S)[0]
         except KafkaException as error:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, Protocol
 
 from arcfleet.fleet.arcs import ArcRecord, ArcTable, read_arc_record, stamp
+from arcfleet.fleet.rights import REFUSED
 
 CALL_S: Final = 15.0
 READ_S: Final = 0.1
@@ -26,8 +27,9 @@ class Opens(Protocol):
 
 
 def read_table(reader: Any, topic: str, deadline_s: float = 30.0) -> ArcTable:
-    """The table of all committed records of the arcs topic. Raises OSError after the deadline."""
-    from confluent_kafka import KafkaError, TopicPartition  # noqa: PLC0415 - an extra
+    """The table of all committed records of the arcs topic. Raises KafkaException without the right to the group, by
+    which readers are known; OSError after the deadline."""
+    from confluent_kafka import KafkaError, KafkaException, TopicPartition  # noqa: PLC0415 - an extra
 
     _, end = reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=deadline_s)
     reader.assign([TopicPartition(topic, 0, 0)])
@@ -37,6 +39,8 @@ def read_table(reader: Any, topic: str, deadline_s: float = 30.0) -> ArcTable:
             error = message.error()
             if error is None:
                 table.apply(read_arc_record(message.value()))
+            elif error.name() in REFUSED:
+                raise KafkaException(error)
             elif error.code() != KafkaError._PARTITION_EOF:
                 raise OSError(f"reading {topic}: {error.str()}")
             table.offset = message.offset() + (error is None)
@@ -49,13 +53,15 @@ def read_table(reader: Any, topic: str, deadline_s: float = 30.0) -> ArcTable:
 
 def publish_patterns(documents: Sequence[dict[str, Any]], prefix: str, opens: Opens) -> list[str]:
     """Brings in the patterns that the arcs topic does not hold; their names. Raises PatternError if one is there with
-    another content."""
+    another content, KafkaException without the right to the group or to transactional ids, else OSError."""
     from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
 
     for left in reversed(range(TRIES_MAX)):
         try:
             return _publish_once(documents, prefix, opens)
         except KafkaException as error:
+            if error.args[0].name() in REFUSED:
+                raise
             if not left:
                 raise OSError(f"patterns could not be published: {error.args[0].str()}") from None
             time.sleep(BETWEEN_TRIES_S)

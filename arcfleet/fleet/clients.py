@@ -27,6 +27,11 @@ Isolation: TypeAlias = Literal["read_committed", "read_uncommitted"]
 SESSION_TIMEOUT_MS: Final = 10_000
 MAX_SECRET_BYTES: Final = 1_048_576
 
+# A record with all that it has, on its way to one of the fleet's topics, which take a little more (`topics.json`).
+MAX_RECORD_BYTES: Final = 64_000_000
+MAX_RECORD_SETTING: Final = "message.max.bytes"
+QUEUE_KBYTES: Final = 65_536  # of records on their way; when it is full, whoever produces waits
+
 LOG_INTERVAL_S: Final = 10.0
 _LOG_LINES: Final = 1000  # different ones that are remembered
 
@@ -75,7 +80,13 @@ _GROUP_MEMBER: Final[Settings] = {
     "heartbeat.interval.ms": 1000,
 }
 _READER: Final[Settings] = {"enable.partition.eof": True, "check.crcs": True, "fetch.wait.max.ms": 50}
-_PRODUCER: Final[Settings] = {"enable.idempotence": True, "linger.ms": 5, "compression.type": "lz4"}
+_PRODUCER: Final[Settings] = {
+    "enable.idempotence": True,
+    "linger.ms": 5,
+    "compression.type": "lz4",
+    MAX_RECORD_SETTING: MAX_RECORD_BYTES,
+    "queue.buffering.max.kbytes": QUEUE_KBYTES,
+}
 
 
 def admin_settings(fleet: Fleet) -> Settings:

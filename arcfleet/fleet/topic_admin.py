@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from arcfleet.fleet.clients import admin_settings, open_admin
 from arcfleet.fleet.document import Fleet
 from arcfleet.fleet.errors import FleetError, KafkaError
+from arcfleet.fleet.rights import Right, lacking
 from arcfleet.fleet.topics import Configure, Plan, Seen, Topic, grant, plan_topics, topic_names
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ def read_topics(admin: AdminClient, names: Iterable[str]) -> dict[str, Seen]:
     from confluent_kafka import TopicCollection  # noqa: PLC0415 - an extra, which most commands do without
     from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]  # noqa: PLC0415
 
-    described = admin.describe_topics(TopicCollection(list(names)), request_timeout=_CALL_DEADLINE_S)
+    described = admin.describe_topics(
+        TopicCollection(list(names)), include_authorized_operations=True, request_timeout=_CALL_DEADLINE_S
+    )
     seen = {name: _seen(name, future) for name, future in described.items()}
     there = [ConfigResource(ResourceType.TOPIC, name) for name in seen if seen[name].partitions is not None]
     configs = admin.describe_configs(there, request_timeout=_CALL_DEADLINE_S) if there else {}
@@ -84,12 +87,14 @@ def read_ends(admin: AdminClient, topic: str, partitions: int) -> dict[int, int]
     return ends
 
 
-def check_topics(admin: AdminClient, fleet: Fleet) -> Plan:
-    """The plan of a fleet that may run: for a worker at its start, which must not change anything.
+def check_topics(admin: AdminClient, fleet: Fleet, rights: Iterable[Right] = ()) -> Plan:
+    """The plan of a fleet that may run: for a worker at its start, which must not change anything, and needs `rights`.
 
     Raises FleetError that names each difference that it cannot run with; others are in the plan.
     """
-    plan = plan_topics(fleet, read_topics(admin, topic_names(fleet)))
+    seen = read_topics(admin, topic_names(fleet))
+    plan = plan_topics(fleet, seen)
+    plan = replace(plan, problems=(*plan.problems, *lacking(rights, seen)))
     if plan.blocking:
         what = "; ".join(difference.what for difference in plan.blocking)
         raise FleetError(what, fix="; ".join(dict.fromkeys(difference.fix for difference in plan.blocking)))
@@ -151,7 +156,8 @@ def _note(error: Reason, reasons: deque[str]) -> None:
 def _seen(name: str, future: Future[Any]) -> Seen:
     topic, error = _answer(future)
     if error is None:
-        return Seen(len(topic.partitions))
+        allowed = frozenset(one.name.title().replace("_", "") for one in topic.authorized_operations or ())
+        return Seen(len(topic.partitions), allowed=allowed or None)  # none at all: a broker that does not say
     if _lacks_right(error):
         return Seen(denied="Describe")
     if error.name() == "UNKNOWN_TOPIC_OR_PART":

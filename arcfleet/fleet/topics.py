@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Final, TypeAlias
 from afa.contracts import contract
 from arcfleet.fleet.document import Fleet
 
+# More than this is no difference: a limit that somebody raised.
+_AT_LEAST: Final = ("max.message.bytes",)
 _CREATE_TIME: Final = ("message.timestamp.type", "CreateTime")
 
 
@@ -25,11 +27,12 @@ class Topic:
 @dataclass(frozen=True, slots=True)
 class Seen:
     """A topic as the cluster shows it to this user. Without partitions it is not there, without a config it must not be
-    read; `denied` is the right that is missing to say more."""
+    read; `denied` is the right that is missing to say more. `allowed` are the operations that this user may do."""
 
     partitions: int | None = None
     config: Mapping[str, str] | None = None
     denied: str = ""
+    allowed: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +218,8 @@ def _config_differences(topic: Topic, seen: Seen) -> Iterator[Configure]:
         return
     for name, wanted in topic.config.items():
         found = seen.config.get(name)
-        if found is None or _words(found) != _words(wanted):
+        is_enough = found is not None and name in _AT_LEAST and int(found) >= int(wanted)
+        if not is_enough and (found is None or _words(found) != _words(wanted)):
             yield Configure(topic.name, name, found, wanted)
 
 

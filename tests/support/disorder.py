@@ -18,18 +18,26 @@ CLIMB = {
         {"id": "high", "from": "m", "to": "f", "when": "e.x > 8"},
     ],
 }
-CHANGES = [
-    StampedArc("climb", 100, CLIMB["arcs"][2], (None, MIDDLE)),
-    StampedArc("climb", 101, {"id": "higher", "from": "m", "to": "f", "when": "e.x > 8 and r.n >= 3"}, (MIDDLE, None)),
-]
+HIGHER = {"id": "higher", "from": "m", "to": "f", "when": "e.x > 8 and r.n >= 3"}
 
 
-def disordered_events(seed):
+def changes_at(middle):
+    """From there on a match needs three events on its way; the old arc ends there."""
+    return [
+        StampedArc("climb", 100, CLIMB["arcs"][2], (None, middle)),
+        StampedArc("climb", 101, HIGHER, (middle, None)),
+    ]
+
+
+CHANGES = changes_at(MIDDLE)
+
+
+def disordered_events(seed, events=EVENTS, keys=KEYS):
     rnd = random.Random(seed)
     records = []
-    for number in range(EVENTS):
+    for number in range(events):
         late = rnd.choice([0, 0, 0, 0, 300, 1500])
-        record = {"id": f"e{number}", "key": f"k{rnd.randrange(KEYS)}", "ts": max(0, 10 * number - late), "type": "t"}
+        record = {"id": f"e{number}", "key": f"k{rnd.randrange(keys)}", "ts": max(0, 10 * number - late), "type": "t"}
         records.append(record | {"data": {"x": rnd.randrange(10)}})
         if rnd.random() < 0.05:
             old = rnd.choice(records[-50:])

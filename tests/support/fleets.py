@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -83,6 +84,7 @@ class FleetRun:
     folder: Path
     partitions: int = 1
     topics: tuple[str, ...] = ()
+    source_config: Mapping[str, str] = field(default_factory=dict)
     workers: dict[str, Worker] = field(default_factory=dict)
 
     @property
@@ -92,7 +94,7 @@ class FleetRun:
     def make_topics(self) -> None:
         self.topics = self.topics or (f"{self.prefix}-events",)
         for topic in self.topics:
-            create_topic(self.bootstrap, topic, self.partitions, {})
+            create_topic(self.bootstrap, topic, self.partitions, self.source_config)
         for topic in contract("topics")["topics"]:
             count = self.partitions if topic["partitions"] == "same as sources" else topic["partitions"]
             create_topic(self.bootstrap, f"{self.prefix}.{topic['suffix']}", count, topic["config"])
@@ -134,7 +136,8 @@ class FleetRun:
         assert producer.flush(30) == 0
 
     def producer(self) -> Any:
-        return Producer({"bootstrap.servers": self.bootstrap, "partitioner": "murmur2_random", "linger.ms": 5})
+        settings = {"partitioner": "murmur2_random", "linger.ms": 5, "log_level": 0}
+        return Producer({"bootstrap.servers": self.bootstrap} | settings)
 
     def read(self, suffix: str, isolation: str = "read_committed") -> list[Any]:
         """All messages of one of the fleet's topics, partition by partition."""
@@ -148,8 +151,12 @@ class FleetRun:
         """Waits until the group has committed all that is in the source topics."""
         until(lambda: not self._lag(), f"the fleet does not catch up: {self._said()}", deadline_s)
 
+    def member(self) -> Any:
+        """Of the fleet's group, for its offsets."""
+        return Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.prefix, "enable.auto.commit": False})
+
     def _lag(self) -> int:
-        group = Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.prefix, "enable.auto.commit": False})
+        group = self.member()
         try:
             places = [TopicPartition(topic, n) for topic in self.topics for n in range(self.partitions)]
             lag = 0
@@ -200,9 +207,15 @@ def _messages(bootstrap: str, topic: str, isolation: str) -> Iterator[Any]:
 
 
 @contextmanager
-def fleet_run(kafka: Any, folder: Path, partitions: int = 1, topics: tuple[str, ...] = ()) -> Iterator[FleetRun]:
+def fleet_run(
+    kafka: Any,
+    folder: Path,
+    partitions: int = 1,
+    topics: tuple[str, ...] = (),
+    source_config: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[FleetRun]:
     """A fleet with its topics, whose workers end with the test."""
-    run = FleetRun(kafka.bootstrap, kafka.unique("fleet"), folder, partitions, topics)
+    run = FleetRun(kafka.bootstrap, kafka.unique("fleet"), folder, partitions, topics, source_config)
     run.make_topics()
     try:
         yield run

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 import time
 from collections.abc import Callable
 from itertools import count
@@ -12,6 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from support.fake_log.broker import FakeLog
 
 DEADLINE_S = 45.0
+CALL_S = 20.0
 CONSUMER = {"enable.auto.commit": False, "auto.offset.reset": "error", "session.timeout.ms": 6000}
 
 
@@ -80,6 +83,9 @@ class LogUnderTest:
 
     def unique(self, stem: str) -> str: ...
     def topic(self, partitions: int = 1) -> str: ...
+    def evict(self, group: str, member: str) -> None:
+        """The coordinator forgets a member, as after its session; the member does not know."""
+
     def now(self) -> float: ...
     def wait(self, seconds: float) -> None: ...
 
@@ -95,6 +101,9 @@ class FakeUnderTest(LogUnderTest):
 
     def topic(self, partitions: int = 1) -> str:
         return self.broker.create_topic(self.unique("topic"), partitions)
+
+    def evict(self, group: str, member: str) -> None:
+        self.broker.group(group).remove(member)
 
     def now(self) -> float:
         return self.broker.clock.monotonic()
@@ -115,6 +124,17 @@ class KafkaUnderTest(LogUnderTest):
     def topic(self, partitions: int = 1) -> str:
         return str(self._kafka.create_topic(partitions=partitions))
 
+    def evict(self, group: str, member: str) -> None:
+        """The client has no call for this request (LeaveGroup, version 3)."""
+        head = struct.pack(">hhi", 13, 3, 1) + _text("test")
+        body = _text(group) + struct.pack(">i", 1) + _text(member) + struct.pack(">h", -1)  # no instance
+        host, port = self._kafka.bootstrap.split(":")
+        with socket.create_connection((host, int(port)), DEADLINE_S) as connection:
+            connection.sendall(struct.pack(">i", len(head + body)) + head + body)
+            (size,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
+            answer = connection.recv(size, socket.MSG_WAITALL)
+        assert answer.endswith(b"\0\0"), f"{member} was not evicted: {answer!r}"
+
     def now(self) -> float:
         return time.monotonic()
 
@@ -129,6 +149,15 @@ def error_of(call: Callable[[], Any]) -> KafkaError:
     except KafkaException as error:
         return error.args[0]
     raise AssertionError("no error was raised")
+
+
+def arrived(log: LogUnderTest, reader: Any) -> Any:
+    """The next message; one without a value counts as false."""
+    return log.until(lambda: [message for message in [reader.poll(0.1)] if message is not None], "nothing comes")[0]
+
+
+def _text(text: str) -> bytes:
+    return struct.pack(">h", len(text.encode())) + text.encode()
 
 
 def _dotted(settings: dict[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from support.fake_log.broker import FakeLog, Host
 from support.fake_log.clients import FakeClients
 from support.fake_log.faults import POINTS, Crashed
 from support.fake_log.log import Fate, Record
+from worker.cluster import AMPLE_ROOM, Cluster
 from worker.errors import ResetError
 from worker.process import Options, Process
 
@@ -185,8 +186,9 @@ class Simulation:
                 self.fleet,
                 Options(slot.name, slot.is_static),
                 lambda what, **told: self._note(slot, f"{what} {told}"),
-                self.clock,
-                slot.clients,
+                clock=self.clock,
+                clients=slot.clients,
+                cluster=Cluster(self.partitions, AMPLE_ROOM),
             )
         if slot.has_started:
             slot.process.turn()

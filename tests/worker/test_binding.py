@@ -17,10 +17,16 @@ def marks(draw):
     return Mark(positions, {topic: draw(times) for topic in positions}, draw(offsets))
 
 
-@given(marks(), marks(), offsets, offsets, offsets)
-def test_a_binding_comes_back_from_its_text(restore, committed, arcs, snapshots, checksum):
-    binding = Binding(restore, committed, arcs, snapshots, checksum, "fleet-worker-1")
+@given(marks(), marks(), offsets, offsets, offsets, st.none() | st.integers(1, 1000))
+def test_a_binding_comes_back_from_its_text(restore, committed, arcs, snapshots, checksum, partitions):
+    binding = Binding(restore, committed, arcs, snapshots, checksum, "fleet-worker-1", partitions)
     assert Binding.read(binding.text()) == binding
+
+
+def test_what_an_earlier_worker_wrote_is_read():
+    told = '"restore":[[["t",1,null]],0],"committed":[[["t",2,5]],0],"arcs":3,"snapshots":1,"checksum":9,"owner":"f-w1"'
+    mark = Mark({"t": 1}, {"t": None}, 0)
+    assert Binding.read(f'{{"v":1,{told}}}') == Binding(mark, Mark({"t": 2}, {"t": 5}, 0), 3, 1, 9, "f-w1")
 
 
 @pytest.mark.parametrize(

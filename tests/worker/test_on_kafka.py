@@ -5,32 +5,10 @@ import signal
 
 import pytest
 from support.fleets import audit, fleet_run
+from support.logins import GUESSED, login
 
 from afa import Engine
 from afa.document import build_pattern
-
-GUESSED = {
-    "pattern": "guessed-password",
-    "within": "5m",
-    "start": "idle",
-    "final": ["inside"],
-    "registers": {"failures": 0},
-    "arcs": [
-        {"id": "first", "from": "idle", "to": "guessing", "when": "not e.ok", "set": {"failures": "1"}},
-        {
-            "id": "again",
-            "from": "guessing",
-            "to": "guessing",
-            "when": "not e.ok",
-            "set": {"failures": "r.failures + 1"},
-        },
-        {"id": "hit", "from": "guessing", "to": "inside", "when": "e.ok and r.failures >= 2"},
-    ],
-}
-
-
-def login(number, key, ts, ok, **more):
-    return {"id": f"e{number}", "key": key, "ts": ts, "type": "login", "data": {"ok": ok}} | more
 
 
 @pytest.fixture

@@ -116,9 +116,7 @@ class FakeConsumer:
         self._heartbeat_at = self._polled_at + self.broker.random.random() * self.heartbeat_s
 
     def _lose(self, *, rejoins: bool) -> None:
-        self._member = ""
-        if not self._was_asleep:  # else it has found out by its own clock, and keeps the number
-            self._generation = NEVER_JOINED
+        self._member = ""  # the generation it keeps until it joins again
         kind = "revoke" if self._was_asleep and self.broker.random.random() < 0.5 else "lost"
         self._was_asleep = False
         self._waiting.clear()
@@ -132,6 +130,7 @@ class FakeConsumer:
     def _join(self) -> None:
         if self._topics:
             self._heartbeat_at = self.broker.clock.monotonic() + self.heartbeat_s
+            self._generation = NEVER_JOINED
             self._member = self._group.join(self, self._instance, self._topics)
 
     def _call_back(self) -> None:
@@ -205,6 +204,9 @@ class FakeConsumer:
             self._leave()
         self._fetched.clear()
         self.broker.forget(self)
+
+    def memberid(self) -> str | None:
+        return self._member or None
 
     def consumer_group_metadata(self) -> Metadata:
         return Metadata(self._group.name, self._generation, self._member, self._instance)
