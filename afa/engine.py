@@ -119,9 +119,9 @@ class Engine:
         """Takes a record batch (anything with `__arrow_c_array__`) or raw values; one bad record stops nothing.
 
         Beside raw values may stand what Kafka keeps beside them, as sequences of the same length; beside a record
-        batch `partitions`, with one entry for each row or one for all. With a `stamp`, a number never smaller than
-        the one before, keys that the batch changes become dirty: see `take_dirty`. Without one it has that of the
-        batch before.
+        batch `partitions`. Of these there may be one for all records. With a `stamp`, a number never smaller than the
+        one before, keys that the batch changes become dirty: see `take_dirty`. Without one it has that of the batch
+        before.
         With `replay` raw records, with partitions and offsets, are skipped that their keys hold: see `restore_keys`.
         Of sources with `slack` every record moves the punctuation of its topic and partition, unless its time is after
         `trusted_until`, or more than `max_ahead` after `now`.
@@ -351,7 +351,7 @@ def _beside(records: int, **columns: Sequence[Any] | None) -> dict[str, Any]:
     """The columns beside raw values that there are."""
     beside = {name: column for name, column in columns.items() if column is not None}
     for name, column in beside.items():
-        if len(column) != records:
+        if len(column) != records and not (name == "partitions" and len(column) == 1):
             raise ValueError(f"{name}: {len(column)} entries for {records} records")
     return beside
 

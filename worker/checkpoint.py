@@ -101,7 +101,8 @@ class Checkpoint:
         self._committed.pop(partition, None)
 
     def _write_state(self, partition: Partition, *, leaves: bool) -> None:
-        is_quiet = partition.quiet_commits >= QUIET_COMMITS
+        # Under load partitions are read in turns: one with a backlog is not quiet, only not its turn.
+        is_quiet = partition.quiet_commits >= QUIET_COMMITS and partition.is_at_end()
         partition.quiet_commits += 1
         before = self.stamp + 1 if leaves or is_quiet else self._stamp_before(self._settings.snapshot_interval_s)
         most = SNAPSHOTS_PER_COMMIT_MAX if not leaves else 1 << 31

@@ -23,7 +23,7 @@ from worker.partition import Partition, Phase
 from worker.publishing import Publisher
 from worker.punctuality import Idle
 from worker.reactions import raise_for, reaction_of_consumer
-from worker.records import Batch, Message, Needed, by_partition
+from worker.records import Message, Needed, Taken, by_partition
 from worker.restore import MakeEngine, Restorer, punctuate
 from worker.sides import Sides
 
@@ -65,7 +65,6 @@ class Loop:
         self.joined = False  # the group has told us what is ours, if only that nothing is
         self._failure: Exception | None = None
         self._batch_records = BATCH_RECORDS_MAX
-        self._ends: dict[tuple[str, int], int] = {}  # where the end of a partition was seen
 
     # Rebalances ------------------------------------------------------------------------------------------------------
 
@@ -142,8 +141,11 @@ class Loop:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
-        for number, records in by_partition(self._owned(messages)).items():
-            self._process(self.partitions[number], records)
+        for number, taken in by_partition(messages, self.parts.topics).items():
+            partition = self.partitions.get(number)
+            # Others come after a partition went, or came back.
+            if partition is not None and (new := taken.since(partition.mark.positions)).messages:
+                self._process(partition, new)
         for end in ends:  # not before: the records of the same batch come before it
             self._at_end(end)
         self._bound_batches(self.parts.clock.monotonic() - started)
@@ -167,9 +169,10 @@ class Loop:
         wait = 0.0 if self.coming else WAIT_S
         first = consumer.poll(wait)
         messages = [] if first is None else [first, *consumer.consume(self._batch_records - 1, 0)]
-        events = [message for message in messages if message.error() is not None]
-        if not events:
+        errors = [message.error() for message in messages]
+        if not any(errors):
             return messages, []
+        events = [message for message, error in zip(messages, errors, strict=True) if error is not None]
         for event in events:
             raise_for(reaction_of_consumer(event.error()), event.error(), "consuming")
         ends = [event for event in events if event.error().code() == KafkaError._PARTITION_EOF]
@@ -177,39 +180,32 @@ class Loop:
 
     def _at_end(self, event: Message) -> None:
         """Markers of transactions take offsets that nobody is given: an end counts as read."""
-        topic, number, end = event.topic(), event.partition(), event.offset()
-        self._ends[topic, number] = end
-        partition = self.partitions.get(number)
-        if partition is not None and partition.phase is Phase.REPLAYING:
+        topic, end = event.topic(), event.offset()
+        partition = self.partitions.get(event.partition())
+        if partition is None:
+            return
+        partition.ends[topic] = end
+        if partition.phase is Phase.REPLAYING:
             if end > partition.mark.positions[topic]:
                 partition.advance({topic: end})
             if partition.is_replayed():
                 self._finish_replay(partition)
 
-    def _owned(self, messages: list[Message]) -> list[Message]:
-        """Those of our partitions that were not processed yet; others come after a partition went, or came back."""
-        owned = []
-        for message in messages:
-            partition = self.partitions.get(message.partition())
-            if partition is not None and message.offset() >= partition.mark.positions[message.topic()]:
-                owned.append(message)
-        return owned
-
-    def _process(self, partition: Partition, messages: list[Message]) -> None:
+    def _process(self, partition: Partition, taken: Taken) -> None:
         if partition.phase is Phase.REPLAYING:
-            messages = self._replay(partition, messages)
-        if messages and partition.phase is Phase.LIVE:
-            self._match(partition, messages)
+            taken = self._replay(partition, taken)
+        if taken.messages and partition.phase is Phase.LIVE:
+            self._match(partition, taken)
 
-    def _match(self, partition: Partition, messages: list[Message]) -> None:
+    def _match(self, partition: Partition, taken: Taken) -> None:
         parts = self.parts
         started = parts.clock.monotonic()
-        changes = partition.feed(Batch.of(messages, parts.needed), parts.checkpoint.stamp, parts.wall_units())
+        changes = partition.feed(taken, parts.needed, parts.checkpoint.stamp, parts.wall_units())
         counts = parts.publisher.changes(partition.number, changes)
-        parts.sides.set_aside(messages, changes)
+        parts.sides.set_aside(taken.messages, changes)
         parts.publisher.serve()
-        parts.idle.note(messages, parts.clock.monotonic())
-        parts.observer.batch(messages, counts, changes, parts.clock.monotonic() - started)
+        parts.idle.note(taken, parts.clock.monotonic())
+        parts.observer.batch(taken, counts, changes, parts.clock.monotonic() - started)
 
     # Restoring -------------------------------------------------------------------------------------------------------
 
@@ -229,35 +225,36 @@ class Loop:
         if partition.phase is Phase.REPLAYING and partition.is_replayed():
             self._finish_replay(partition)
 
-    def _replay(self, partition: Partition, messages: list[Message]) -> list[Message]:
+    def _replay(self, partition: Partition, taken: Taken) -> Taken:
         """Feeds what had been processed before, without publishing; the rest is returned."""
         assert partition.replay_to is not None
         known = partition.replay_to.positions
         left_out = self.parts.restorer.left_out(partition.number)
-        before = [message for message in messages if message.offset() < known[message.topic()]]
-        again = [message for message in before if (message.topic(), message.offset()) not in left_out]
-        if again:
-            batch = Batch.of(again, self.parts.needed)
-            partition.feed(batch, self.parts.checkpoint.stamp, self.parts.wall_units())
-        if before:
-            partition.advance({message.topic(): message.offset() + 1 for message in before})
-        rest = [message for message in messages if message.offset() >= known[message.topic()]]
-        for message in rest:  # whatever is missing below the committed offset does not exist
-            position = partition.mark.positions[message.topic()]
-            partition.advance({message.topic(): max(position, known[message.topic()])})
+        before = taken.pick(lambda topic, offset: offset < known[topic])
+        again = before.pick(lambda topic, offset: (topic, offset) not in left_out)
+        if again.messages:
+            partition.feed(again, self.parts.needed, self.parts.checkpoint.stamp, self.parts.wall_units())
+        if before.messages:
+            partition.advance(before.positions())
+        rest = taken.since(known)
+        for topic in (
+            rest.counts() if rest.messages else ()
+        ):  # what is missing below the committed offset does not exist
+            position = partition.mark.positions[topic]
+            partition.advance({topic: max(position, known[topic])})
         if partition.is_replayed():
             self._finish_replay(partition)
             return rest
-        return rest if not rest else self._hold(partition, rest)
+        return self._hold(partition, rest)
 
-    def _hold(self, partition: Partition, rest: list[Message]) -> list[Message]:
+    def _hold(self, partition: Partition, rest: Taken) -> Taken:
         """Records of one topic that come before another topic is replayed are fetched again then."""
-        for topic in {message.topic() for message in rest}:
-            first = min(message.offset() for message in rest if message.topic() == topic)
+        for topic in rest.counts():
+            first = min(rest.of_topic(topic).offsets)
             place = [TopicPartition(topic, partition.number, first)]
             self.parts.consumer.incremental_unassign(place)
             self.parts.consumer.incremental_assign(place)
-        return []
+        return rest.pick(lambda *_: False)
 
     def _finish_replay(self, partition: Partition) -> None:
         assert partition.replay_to is not None
@@ -288,7 +285,7 @@ class Loop:
         now = self.parts.clock.monotonic()
         for partition in self.partitions.values():
             if partition.phase is Phase.LIVE:
-                for topic, ts in self.parts.idle.due(partition, self._ends, now):
+                for topic, ts in self.parts.idle.due(partition, now):
                     changes = partition.punctuate(topic, ts)
                     self.parts.publisher.changes(partition.number, changes)
         self.parts.publisher.punctuations()
@@ -307,7 +304,6 @@ class Loop:
         numbers = [*self.partitions, *self.coming]
         self._drop(list(self.partitions))
         self.coming = sorted(set(numbers))
-        self._ends.clear()
         self.parts.renew(not error.keeps_producer)
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ from afa import Engine
 from afa.changes import Changes
 from arcfleet.fleet.arcs import ArcPromise, ArcRecord, ArcTable, Head
 from worker.binding import Binding, Mark
-from worker.records import Batch
+from worker.records import Needed, Taken
 
 
 class Phase(Enum):
@@ -78,6 +78,7 @@ class Partition:
     history: deque[tuple[int, Mark]] = field(default_factory=deque)  # the mark at which each stamp began
     replay_to: Mark | None = None
     due_before: int = 0  # keys dirtied by a stamp below it are due at once
+    ends: dict[str, int] = field(default_factory=dict)  # by topic, where its end was seen last
     quiet_commits: int = 0  # since the last record
     told_progress: Mark | None = None  # the mark of the last progress record
     table_written: int = -1  # the offset of the arc table that the state topic holds
@@ -93,23 +94,19 @@ class Partition:
         self.history.append((stamp, self.mark))
         self.engine.feed([], stamp=stamp)
 
-    def feed(self, batch: Batch, stamp: int, now: int) -> Changes:
+    def feed(self, taken: Taken, needed: Needed, stamp: int, now: int) -> Changes:
         """Takes records of this partition; what they say is published unless they were replayed."""
         if not self.history or self.history[-1][0] < stamp:
             self.history.append((stamp, self.mark))
         changes = self.engine.feed(
-            batch.values,
-            keys=batch.keys,
-            timestamps=batch.timestamps,
-            headers=batch.headers,
-            partitions=batch.partitions,
-            offsets=batch.offsets,
+            **taken.columns(needed),
             stamp=stamp,
             replay=self.phase is Phase.REPLAYING,
             # A replay knows what was late, and where it ends: no clock may judge its records a second time.
-            **({"trusted_until": NEVER} if self.phase is Phase.REPLAYING else {"now": now}),
+            trusted_until=NEVER if self.phase is Phase.REPLAYING else None,
+            now=None if self.phase is Phase.REPLAYING else now,
         )
-        self.advance(batch.next_offsets())
+        self.advance(taken.positions())
         self.quiet_commits = 0
         return changes
 
@@ -180,6 +177,10 @@ class Partition:
                 self.engine.punctuate(ts, partition=(topic, self.number))
         self.apply_conditions()
         return told
+
+    def is_at_end(self) -> bool:
+        """Whether nothing is left to read, as far as was seen."""
+        return all(self.ends.get(topic, -1) >= offset for topic, offset in self.mark.positions.items())
 
     def is_replayed(self) -> bool:
         """Whether all that was committed has been read again."""

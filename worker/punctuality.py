@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from worker.partition import Partition
-from worker.records import Message
+from worker.records import Taken
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class Idle:
         # What was reached when a partition was taken up of which nothing has come since.
         self._taken_up_at: dict[tuple[str, int], int | None] = {}
 
-    def note(self, messages: Sequence[Message], now: float) -> None:
+    def note(self, taken: Taken, now: float) -> None:
         """Records came."""
         if self._rules:
-            self._last.update(dict.fromkeys({(message.topic(), message.partition()) for message in messages}, now))
+            self._last.update({(topic, taken.number): now for topic in taken.counts()})
 
     def forget(self, partition: int) -> None:
         """A partition went elsewhere; records that it has there are not seen here."""
@@ -38,13 +38,13 @@ class Idle:
             self._last.pop((topic, partition), None)
             self._taken_up_at.pop((topic, partition), None)
 
-    def due(self, partition: Partition, ends: Mapping[tuple[str, int], int], now: float) -> Iterator[tuple[str, int]]:
+    def due(self, partition: Partition, now: float) -> Iterator[tuple[str, int]]:
         """Topics whose punctuation the clock moves now, and to where."""
         for topic, rule in self._rules.items():
             place = (topic, partition.number)
             silent_s = now - self._last.setdefault(place, now)
             taken_up_at = self._taken_up_at.setdefault(place, partition.mark.punctuations.get(topic))
-            if silent_s < rule.idle_s or ends.get(place, -1) < partition.mark.positions[topic]:
+            if silent_s < rule.idle_s or partition.ends.get(topic, -1) < partition.mark.positions[topic]:
                 continue
             elapsed = int(silent_s * rule.units_per_s)
             if (largest := partition.largest_ts(topic)) is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Protocol
 
 from afa.source import Source
@@ -47,38 +49,80 @@ def _places(source: Source) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Records of one partition, as columns."""
+class Taken:
+    """Records of one partition number, in the order in which they came.
 
-    messages: Sequence[Message]
-    values: list[bytes | None]
-    partitions: list[tuple[str, int]]
+    What is asked of every record is asked once and kept as a column: where they are many, each question costs.
+    """
+
+    number: int
+    messages: list[Message]
+    topics: list[str]  # of each record, or one for all
     offsets: list[int]
-    keys: list[bytes | None] | None
-    timestamps: list[int | None] | None
-    headers: list[Any] | None
 
-    @classmethod
-    def of(cls, messages: Sequence[Message], needed: Needed) -> Batch:
-        """The columns of some messages."""
-        return cls(
-            messages=messages,
-            values=[message.value() for message in messages],
-            partitions=[(message.topic(), message.partition()) for message in messages],
-            offsets=[message.offset() for message in messages],
-            keys=[message.key() for message in messages] if needed.keys else None,
-            timestamps=[message.timestamp()[1] for message in messages] if needed.timestamps else None,
-            headers=[message.headers() for message in messages] if needed.headers else None,
-        )
-
-    def next_offsets(self) -> dict[str, int]:
+    def positions(self) -> dict[str, int]:
         """By topic, the offset after the last record; a partition's records come in order."""
-        return {topic: offset + 1 for (topic, _), offset in zip(self.partitions, self.offsets, strict=True)}
+        if len(self.topics) == 1:
+            return {self.topics[0]: self.offsets[-1] + 1} if self.offsets else {}
+        return {topic: offset + 1 for topic, offset in dict(zip(self.topics, self.offsets, strict=True)).items()}
+
+    def counts(self) -> Mapping[str, int]:
+        """How many records came from each topic."""
+        if len(self.topics) == 1 and self.messages:
+            return {self.topics[0]: len(self.messages)}
+        return Counter(self.topics[: len(self.messages)])
+
+    def pick(self, wanted: Callable[[str, int], bool]) -> Taken:
+        """Those whose topic and offset are wanted."""
+        topics = self.topics * len(self.offsets) if len(self.topics) == 1 else self.topics
+        places = [at for at, place in enumerate(zip(topics, self.offsets, strict=True)) if wanted(*place)]
+        if len(places) == len(self.offsets):
+            return self
+        columns = (self.messages, topics, self.offsets)
+        return Taken(self.number, *([column[at] for at in places] for column in columns))  # type: ignore[arg-type]
+
+    def since(self, positions: Mapping[str, int]) -> Taken:
+        """Those that were not processed yet, if each topic was up to these offsets."""
+        if len(self.topics) == 1 and self.offsets and self.offsets[0] >= positions[self.topics[0]]:
+            return self
+        return self.pick(lambda topic, offset: offset >= positions[topic])
+
+    def of_topic(self, topic: str) -> Taken:
+        """Those of one topic."""
+        return self.pick(lambda other, _: other == topic)
+
+    def columns(self, needed: Needed) -> dict[str, Any]:
+        """As the engine takes them."""
+        messages = self.messages
+        told: dict[str, Any] = {
+            "batch": [message.value() for message in messages],
+            "partitions": [(topic, self.number) for topic in self.topics],
+            "offsets": self.offsets,
+        }
+        if needed.keys:
+            told["keys"] = [message.key() for message in messages]
+        if needed.timestamps:
+            told["timestamps"] = [message.timestamp()[1] for message in messages]
+        if needed.headers:
+            told["headers"] = [message.headers() for message in messages]
+        return told
 
 
-def by_partition(messages: Iterable[Message]) -> dict[int, list[Message]]:
-    """Messages by partition number, each in the order in which they came."""
-    sorted_out: dict[int, list[Message]] = {}
-    for message in messages:
-        sorted_out.setdefault(message.partition(), []).append(message)
+def by_partition(messages: Sequence[Message], topics: Sequence[str]) -> dict[int, Taken]:
+    """Messages of these topics by partition number, each in the order in which they came."""
+    sorted_out: dict[int, Taken] = {}
+    numbers = [message.partition() for message in messages]
+    offsets = [message.offset() for message in messages]
+    alone = topics[0] if len(topics) == 1 else None
+    end = 0
+    for number, run in groupby(numbers):  # a fetch brings many records of a partition side by side
+        begin, end = end, end + len(list(run))
+        new = messages[begin:end]
+        taken = sorted_out.setdefault(number, Taken(number, [], [], []))
+        taken.messages.extend(new)
+        taken.offsets.extend(offsets[begin:end])
+        if alone is None:
+            taken.topics.extend([message.topic() for message in new])
+        elif not taken.topics:
+            taken.topics.append(alone)
     return sorted_out

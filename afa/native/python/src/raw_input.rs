@@ -13,12 +13,13 @@ const KEPT_BYTES: usize = 16 << 20;
 
 type Headers = Vec<(PyBackedStr, PyBackedBytes)>;
 
-/// What comes beside the values, all of the same length.
+/// What comes beside the values.
 #[derive(FromPyObject)]
 pub(crate) struct Beside {
     keys: Option<Vec<Option<PyBackedBytes>>>,
     timestamps: Option<Vec<Option<i64>>>,
     headers: Option<Vec<Option<Headers>>>,
+    /// One for each record, or one for all.
     partitions: Option<Vec<(PyBackedStr, u32)>>,
     offsets: Option<Vec<i64>>,
     numbers: Option<Vec<u64>>,
@@ -162,7 +163,7 @@ impl RawBatch for Accompanied<'_> {
 
     fn origin(&self, index: usize) -> Origin {
         let origins = self.origins.as_ref();
-        origins.map_or(Origin::default(), |origins| origins[index])
+        origins.map_or(Origin::default(), |origins| origins[index.min(origins.len() - 1)])
     }
 
     fn replayed(&self, index: usize) -> Option<i64> {
@@ -208,7 +209,7 @@ fn borrowed_headers(beside: &Beside) -> Vec<Vec<(&str, &[u8])>> {
 fn envelope<'a>(beside: &'a Beside, headers: &'a [Vec<(&'a str, &'a [u8])>], index: usize) -> Envelope<'a> {
     let position = match (&beside.partitions, &beside.offsets) {
         (Some(partitions), Some(offsets)) => {
-            let (topic, partition) = &partitions[index];
+            let (topic, partition) = &partitions[index.min(partitions.len() - 1)];
             Some((&**topic, *partition, offsets[index]))
         }
         _ => None,
