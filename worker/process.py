@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import signal
 import socket
 import uuid
@@ -41,7 +42,19 @@ RESETS_IN_A_ROW_MAX: Final = 30
 INIT_S: Final = 15.0
 FENCED_LOOK_S: Final = 3.0  # more than one heartbeat: by then the consumer knows whether somebody took over
 
+# Every batch is thousands of objects that come and go, none of them in a cycle: to look for cycles whenever some hundred
+# are new took a tenth of a worker's time.
+
+GC_ALLOCATIONS: Final = 100_000
+
 Say = Callable[..., None]
+
+
+def collect_rarely() -> None:
+    """Sets Python's garbage collector for a process that is a worker and nothing else."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GC_ALLOCATIONS, *gc.get_threshold()[1:])
 
 
 @dataclass(frozen=True)

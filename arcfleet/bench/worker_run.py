@@ -39,8 +39,9 @@ class Stopwatch:
 
 def run(fleet_file: Path, patterns: Path, events: int) -> dict[str, float]:
     # The worker is a role of its own, with packages that other commands do without.
-    from worker.process import Options, Process  # noqa: PLC0415
+    from worker.process import Options, Process, collect_rarely  # noqa: PLC0415
 
+    collect_rarely()
     process = Process(load_fleet(fleet_file), Options("bench", True), lambda *_, **__: None)
     publish_patterns(
         [document for document, _ in load_documents(*patterns.iterdir())], process.fleet.name, process.clients
