@@ -42,9 +42,8 @@ RESETS_IN_A_ROW_MAX: Final = 30
 INIT_S: Final = 15.0
 FENCED_LOOK_S: Final = 3.0  # more than one heartbeat: by then the consumer knows whether somebody took over
 
-# Every batch is thousands of objects that come and go, none of them in a cycle: to look for cycles whenever some hundred
-# are new took a tenth of a worker's time.
-
+# Every batch is thousands of objects that come and go, none of them in a cycle: to look for cycles whenever some
+# hundred are new took a tenth of a worker's time.
 GC_ALLOCATIONS: Final = 100_000
 
 Say = Callable[..., None]
