@@ -66,3 +66,25 @@ def size(records):
         + sum(len(name) + len(value) for name, value in record.headers or () if value)
         for record in records
     )
+
+
+def test_a_partition_with_a_backlog_is_not_written_out_before_its_time(tmp_path):
+    """Under load partitions come in turns, each for longer than a commit interval."""
+    document = tmp_path / "fleet.yaml"
+    document.write_text(json.dumps({"fleet": "local", "snapshot_interval": f"{INTERVAL_S}s", "sources": [SOURCE]}))
+    fleet = load_fleet(document, {"bootstrap": "fake:9092"})
+    simulation = Simulation(1, fleet, [GUESSED], partitions=2, workers=1, chances=Chances.none())
+    simulation.run([], 1.0)
+    for record in logins(int(simulation.clock.wall() * 1000)):
+        simulation.publish(record)
+    (partitions,) = [slot.process.loop.partitions for slot in simulation.slots]
+    for partition in partitions.values():
+        partition.ends.clear()
+        partition.quiet_commits = 10
+    began_s = simulation.clock.monotonic()
+    while simulation.clock.monotonic() - began_s < INTERVAL_S / 4:
+        simulation._turn()
+        for partition in partitions.values():
+            partition.quiet_commits = 10
+            if not partition.is_at_end():
+                assert not [r for r in simulation.committed("state", partition.number) if r.key != ARC_TABLE_KEY]
