@@ -156,6 +156,20 @@ def test_partitions_of_a_record_batch_are_those_of_its_rows() -> None:
     assert engine.largest() == {("t", 5): 3}
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_one_entry_stands_for_all_records(seed: int) -> None:
+    records, _ = stream(Random(seed), 60, partitions=1)
+    told = []
+    for partitions in ([("t", 3)], [("t", 3)] * len(records)):
+        engine = Engine(PATTERNS, source=topic("t", slack="10ms"))
+        changes = engine.feed(raw(records), partitions=partitions, offsets=range(len(records)))
+        told.append((changes.to_records(), changes.late, changes.bad, changes.partitions, engine.punctuations()))
+    assert told[0] == told[1]
+    assert told[0][4]
+    with pytest.raises(ValueError, match="partitions: 2 entries for 60 records"):
+        Engine(PATTERNS).feed(raw(records), partitions=[("t", 3)] * 2)
+
+
 @pytest.mark.parametrize("sources", [None, [topic("t")]])
 def test_largest_without_slack(sources: list[Source] | None) -> None:
     records, origins = stream(Random(1), 100)
