@@ -148,9 +148,11 @@ pub fn divide_ints(
     let (inverse, greatest) = (inverse_of(divisor >> shift), u64::MAX / divisor);
     // Numbers from 0 on, which leave another rest.
     let least = (SIGN % divisor + rest) % divisor;
-    let holds = |number: i64| {
+    // What is no more than the greatest quotient if the number leaves the rest.
+    let turned = |number: i64| {
         let above = (number.cast_unsigned() ^ SIGN).wrapping_sub(least);
-        above.wrapping_mul(inverse).rotate_right(shift) <= greatest && above <= u64::MAX - least
+        let product = above.wrapping_mul(inverse).rotate_right(shift);
+        if above <= u64::MAX - least { product } else { u64::MAX }
     };
     let known = KnownRows::new(nulls);
     let true_bits = &mut true_bits[..words(column.len())];
@@ -159,10 +161,12 @@ pub fn divide_ints(
         #[inline(always)]
         || {
             for ((chunk, bits), known) in column.chunks(WORD_ROWS).zip(true_bits).zip(known.words(column.len())) {
-                let found = match <&[i64; WORD_ROWS]>::try_from(chunk) {
-                    Ok(whole) => packed_word(whole, holds),
-                    Err(_) => packed(chunk.iter().map(|number| holds(*number))),
-                };
+                // In a loop of its own: with the comparison in it, compilers gather numbers from afar.
+                let mut products = [0; WORD_ROWS];
+                for (product, number) in products.iter_mut().zip(chunk) {
+                    *product = turned(*number);
+                }
+                let found = packed_word(&products, |product| product <= greatest);
                 *bits = (found ^ flip) & known;
                 unknown += missing(known, chunk.len());
             }

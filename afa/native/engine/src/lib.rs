@@ -47,6 +47,7 @@ pub mod forgetting;
 pub mod found;
 pub mod function;
 pub mod gauges;
+mod idle;
 pub mod input;
 pub mod json;
 pub mod json_text;
@@ -114,12 +115,14 @@ mod teller;
 pub mod telling;
 mod timeouts;
 mod track;
+mod trails;
 pub mod transition;
 pub mod truths;
 pub mod value;
 pub mod walk;
 mod walker;
 mod ways;
+mod ways_telling;
 
 /// The version of this crate, which is that of the wheel it is shipped in.
 #[must_use]

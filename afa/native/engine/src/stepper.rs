@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::configuration::{DEAD, FINAL, Word, code_of, start_row, word};
+use crate::idle::count_idle;
 use crate::keeping::keep_to;
 use crate::lane::{Lane, List, SHORT_LIST};
 use crate::matcher::expiry;
@@ -455,16 +456,6 @@ impl Cursor {
         }
         (lane.shape, lane.expires) = (shape, expires);
     }
-}
-
-/// How many of the first entries have classes that change nothing; those are given as bits.
-fn count_idle(idle: u64, classes: &[u32]) -> usize {
-    const BLOCK: usize = 16;
-    let is_idle = |class: &u32| *class < u64::BITS && idle >> (class % u64::BITS) & 1 != 0;
-    let blocks = classes.as_chunks::<BLOCK>().0.iter();
-    let whole = blocks.take_while(|block| block.iter().fold(true, |all, class| all & is_idle(class)));
-    let passed = BLOCK * whole.count();
-    passed + classes[passed..].iter().take_while(|class| is_idle(class)).count()
 }
 
 /// Of entries in order, how many of the first lie before every window that may close: that of the list's first word,
