@@ -195,7 +195,9 @@ pub fn find_texts(
     unknown: &mut u64,
 ) {
     let wanted = |text: &str| constants.contains(&text) != negated;
-    let nulls = texts.nulls().map(|nulls| nulls.slice(offset, rows));
+    let is_whole = |nulls: &NullBuffer| offset == 0 && rows == nulls.len();
+    let cut = |nulls: NullBuffer| if is_whole(&nulls) { nulls } else { nulls.slice(offset, rows) };
+    let nulls = texts.nulls().map(cut);
     let known = KnownRows::new(nulls.as_ref());
     let true_bits = &mut true_bits[..words(rows)];
     if let Texts::Dictionary(dictionary) = texts {
@@ -209,6 +211,14 @@ pub fn find_texts(
             let truth = |index: &i32| usize::try_from(*index).ok().and_then(|index| truths.get(index)) == Some(&true);
             *bits = packed(chunk.iter().map(truth)) & known;
             *unknown += missing(known, chunk.len());
+        }
+        return;
+    }
+    if let Texts::Alike(alike) = texts {
+        let all = if wanted(&alike.text) { u64::MAX } else { 0 };
+        for ((word, bits), known) in true_bits.iter_mut().enumerate().zip(known.words(rows)) {
+            *bits = all & known;
+            *unknown += missing(known, WORD_ROWS.min(rows - word * WORD_ROWS));
         }
         return;
     }
@@ -323,14 +333,19 @@ fn all_finite(numbers: &[f64; WORD_ROWS]) -> bool {
     carries & SIGN == 0
 }
 
-/// 64 truths as one word. Eight lanes, so that compilers make it comparisons and masks of whole vectors.
+/// 64 truths as one word. First the bits of all rows, then eight lanes of them: of one loop for both compilers make
+/// vectors of rows that lie far apart, which is slow where the rows come from memory.
 #[inline(always)]
 #[allow(clippy::inline_always)] // into the code for the machine's vectors
 pub(crate) fn packed_word<T: Copy>(rows: &[T; WORD_ROWS], holds: impl Fn(T) -> bool) -> u64 {
+    let mut found = [0_u64; WORD_ROWS];
+    for ((found, row), bit) in found.iter_mut().zip(rows).zip(BITS) {
+        *found = if holds(*row) { bit } else { 0 };
+    }
     let mut lanes = [0_u64; LANES];
-    for (rows, bits) in rows.as_chunks::<LANES>().0.iter().zip(BITS.as_chunks::<LANES>().0) {
+    for found in found.as_chunks::<LANES>().0 {
         for lane in 0..LANES {
-            lanes[lane] |= if holds(rows[lane]) { bits[lane] } else { 0 };
+            lanes[lane] |= found[lane];
         }
     }
     lanes.iter().fold(0, |word, lane| word | lane)

@@ -8,6 +8,7 @@ pub mod arc_index;
 mod arc_layout;
 pub mod arc_record;
 mod arc_shapes;
+pub mod arrow_alike;
 pub mod arrow_cells;
 pub mod arrow_check;
 pub mod arrow_input;

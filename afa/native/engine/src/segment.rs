@@ -311,8 +311,8 @@ impl Engine {
             let mut classes = std::mem::take(self.rows.chunk_mut(chunk).classes_mut(pattern));
             classes.resize(begin, UNSEEN);
             let program = &mut self.programs[pattern];
-            classify_rows(program, &self.rows, chunk, end, &mut classes, oldest, newest);
-            if program.pinned.is_some() {
+            let is_pinned = classify_rows(program, &self.rows, chunk, end, &mut classes, oldest, newest);
+            if program.pinned.is_some() && !is_pinned {
                 program.pin_rows(&self.rows, chunk, begin, keys, &mut classes);
             }
             if program.key_field.is_some() || program.speculation.is_some() {
