@@ -37,7 +37,7 @@ impl<R: Fn(usize) -> u32> Witness for Noting<'_, R> {
     }
 
     #[inline]
-    fn note_only(&mut self, _: &Program, at: usize, word: Word, configuration: u32) {
+    fn note_one(&mut self, at: usize, word: Word, configuration: u32) {
         let end = (self.row)(at);
         self.findings.list.push(Found {
             record: self.record(end),
@@ -69,8 +69,8 @@ impl<R: Fn(usize) -> u32> Witness for Paging<'_, R> {
     }
 
     #[inline]
-    fn note_only(&mut self, program: &Program, at: usize, word: Word, configuration: u32) {
-        self.noting.note_only(program, at, word, configuration);
+    fn note_one(&mut self, at: usize, word: Word, configuration: u32) {
+        self.noting.note_one(at, word, configuration);
     }
 
     #[inline]

@@ -70,12 +70,16 @@ struct Slicing<'a> {
     class_bits: usize,
 }
 
-#[derive(Clone, Copy)]
 struct Combination {
     truths: usize,
     value: usize,
     class: u32,
+    /// For each bit of the class all bits or none.
+    bits: [u64; CLASS_BITS],
 }
+
+/// Greater classes are not found 64 at a time.
+const CLASS_BITS: usize = 16;
 
 impl<'a> Slicing<'a> {
     fn new(table: &[u32], pinned: Option<&(&Pinned, PinnedRows<'a>)>) -> Self {
@@ -83,7 +87,12 @@ impl<'a> Slicing<'a> {
         let by_truths = by_truths.filter_map(|(truths, known)| Some((truths, known.checked_sub(1)?)));
         let mut known = Vec::with_capacity(table.len());
         for (truths, class) in by_truths {
-            let combination = |(value, class)| Combination { truths, value, class };
+            let combination = |(value, class)| Combination {
+                truths,
+                value,
+                class,
+                bits: std::array::from_fn(|bit| if class >> bit & 1 != 0 { u64::MAX } else { 0 }),
+            };
             match pinned {
                 None => known.push(combination((0, class))),
                 Some((pinned, rows)) => known.extend(pinned.classes_of(class, rows).map(combination)),
@@ -103,6 +112,9 @@ impl<'a> Slicing<'a> {
     #[inline(always)]
     #[allow(clippy::inline_always)] // into the code for the machine's vectors
     fn classify(&self, truths: &[Truths<'_>], rows: Range<usize>, classes: &mut Vec<u32>) -> bool {
+        if self.class_bits > CLASS_BITS {
+            return false;
+        }
         let mut is_done = true;
         for begin in rows.clone().step_by(WORD_ROWS) {
             let count = WORD_ROWS.min(rows.end - begin);
@@ -111,7 +123,7 @@ impl<'a> Slicing<'a> {
                 *word = truths.word(begin);
             }
             let values = self.values_from(begin - rows.start, count);
-            let mut slices = [0_u64; u32::BITS as usize];
+            let mut slices = [0; CLASS_BITS];
             let (mut all, mut last, mut rows) = (!rows_mask(count), usize::MAX, 0);
             for known in &self.known {
                 if known.truths != last {
@@ -120,8 +132,8 @@ impl<'a> Slicing<'a> {
                 }
                 let rows = rows & values[known.value];
                 all |= rows;
-                for (bit, slice) in slices[..self.class_bits].iter_mut().enumerate() {
-                    *slice |= if known.class >> bit & 1 != 0 { rows } else { 0 };
+                for (slice, bits) in slices.iter_mut().zip(known.bits) {
+                    *slice |= rows & bits;
                 }
             }
             is_done &= all == u64::MAX;

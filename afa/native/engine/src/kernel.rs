@@ -109,6 +109,17 @@ pub fn compare_ints(
     ints(column, nulls, range, true_bits, unknown);
 }
 
+/// Which rows have a value; the answer is how many have none.
+pub fn find_known(rows: usize, nulls: Option<&NullBuffer>, true_bits: &mut [u64]) -> u64 {
+    let words = KnownRows::new(nulls).words(rows);
+    let mut unknown = rows as u64;
+    for (bits, known) in true_bits.iter_mut().zip(words) {
+        *bits = known;
+        unknown -= u64::from(known.count_ones());
+    }
+    unknown
+}
+
 /// Ints compared with a finite float, as floats.
 pub fn compare_ints_as_floats(
     column: &[i64],

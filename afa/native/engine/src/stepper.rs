@@ -27,8 +27,8 @@ pub(crate) trait Witness {
     /// A word has a final state after the entry of this number.
     fn note(&mut self, program: &Program, at: usize, word: Word);
 
-    /// The same of the only word that has one, and in its only final configuration.
-    fn note_only(&mut self, program: &Program, at: usize, word: Word, configuration: u32);
+    /// The same of one final configuration.
+    fn note_one(&mut self, at: usize, word: Word, configuration: u32);
 
     /// The next entry before which the list is to be kept.
     #[inline]
@@ -50,7 +50,7 @@ impl Witness for Nobody {
     fn note(&mut self, _: &Program, _: usize, _: Word) {}
 
     #[inline]
-    fn note_only(&mut self, _: &Program, _: usize, _: Word, _: u32) {}
+    fn note_one(&mut self, _: usize, _: Word, _: u32) {}
 }
 
 /// A pattern that steps its lists.
@@ -431,10 +431,13 @@ impl Cursor {
     #[inline(never)] // seldom called, and the loop needs the registers
     fn note_finals(self, starts: &Starts, program: &Program, at: usize, witness: &mut impl Witness) {
         let shape = program.shapes.first() + self.shape;
-        let (codes, ending) = (program.shapes.codes(shape), program.shapes.ending(shape));
+        let (codes, endings) = (program.shapes.codes(shape), program.shapes.endings(shape));
         let word_at = |place: usize| word(starts[self.place(place)], codes[place]);
-        if let Some((place, configuration)) = ending.only() {
-            return witness.note_only(program, at, word_at(place), configuration);
+        if !endings.is_empty() {
+            for (place, configuration) in endings {
+                witness.note_one(at, word_at((*place).into()), *configuration);
+            }
+            return;
         }
         for place in (0..self.last.length()).filter(|place| codes[*place] & FINAL != 0) {
             witness.note(program, at, word_at(place));
