@@ -29,6 +29,7 @@ pub mod change_table;
 pub mod chunk;
 mod class_reader;
 mod classifying;
+mod column_logic;
 mod column_tests;
 pub mod configuration;
 mod constants;
