@@ -5,6 +5,38 @@ use crate::kernel::{WORD_ROWS, packed_word, vectorized};
 /// So many entries are looked at one by one first: where partial matches live the next event that matters is near.
 const FIRST: usize = 8;
 
+/// Which of some entries may change a list of one shape.
+#[derive(Default)]
+pub(crate) struct Outlook {
+    shape: u32,
+    from: usize,
+    /// A bit for each of 64 entries; none: nothing was looked at.
+    busy: u64,
+}
+
+impl Outlook {
+    /// The first entry from one on that may change a list of this shape, which these classes, given as bits, do not; the
+    /// end if there is none.
+    #[inline]
+    pub(crate) fn next_busy(&mut self, shape: u32, idle: u64, classes: &[u32], mut at: usize) -> usize {
+        if idle == 0 {
+            return at;
+        }
+        // Where a match ends, a list has another shape only until the next event.
+        if self.shape == shape && self.busy != 0 && (self.from..self.from + WORD_ROWS).contains(&at) {
+            let left = self.busy >> (at - self.from);
+            if left != 0 {
+                return at + left.trailing_zeros() as usize;
+            }
+            at = self.from + WORD_ROWS;
+        }
+        let (passed, busy) = look_ahead(idle, &classes[at..]);
+        let from = at + passed;
+        *self = Self { shape, from, busy };
+        from + busy.trailing_zeros() as usize
+    }
+}
+
 /// How many of the first entries have classes that change nothing; those are given as bits.
 #[inline]
 pub(crate) fn count_idle(idle: u64, classes: &[u32]) -> usize {
@@ -14,12 +46,14 @@ pub(crate) fn count_idle(idle: u64, classes: &[u32]) -> usize {
     if passed < FIRST {
         return passed;
     }
-    FIRST + count_many(idle, &classes[FIRST..])
+    let (blocks, busy) = look_ahead(idle, &classes[FIRST..]);
+    FIRST + blocks + busy.trailing_zeros() as usize
 }
 
-/// The same, with vectors.
-#[inline(never)] // the loop that calls it needs the registers
-fn count_many(idle: u64, classes: &[u32]) -> usize {
+/// How many of the first entries are idle, in whole blocks, and a bit for each entry of the next block that is not. What
+/// lies behind the end is not.
+#[inline(never)] // the loops that call it need the registers
+fn look_ahead(idle: u64, classes: &[u32]) -> (usize, u64) {
     vectorized(
         #[inline(always)]
         || {
@@ -27,13 +61,12 @@ fn count_many(idle: u64, classes: &[u32]) -> usize {
             for (number, block) in blocks.iter().enumerate() {
                 let busy = find_busy(idle, block);
                 if busy != 0 {
-                    return WORD_ROWS * number + busy.trailing_zeros() as usize;
+                    return (WORD_ROWS * number, busy);
                 }
             }
-            // What lies behind the end is not idle.
             let mut last = [u32::MAX; WORD_ROWS];
             last[..rest.len()].copy_from_slice(rest);
-            classes.len() - rest.len() + find_busy(idle, &last).trailing_zeros() as usize
+            (classes.len() - rest.len(), find_busy(idle, &last))
         },
     )
 }
@@ -54,7 +87,25 @@ fn find_busy(idle: u64, classes: &[u32; WORD_ROWS]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::count_idle;
+    use super::{Outlook, count_idle};
+
+    #[test]
+    fn whoever_comes_back_to_a_shape_sees_the_same() {
+        let classes: Vec<u32> = (0..500).map(|row| u32::from(row % 9 == 0) + 2 * u32::from(row % 70 == 1)).collect();
+        for idle in [[0b1, 0b11], [0b101, 0], [0b1, 0b1]] {
+            let mut outlook = Outlook::default();
+            let (mut at, mut step) = (0, 0);
+            while at < classes.len() {
+                let shape = step / 2 % 2;
+                let idle = idle[shape as usize];
+                let found = outlook.next_busy(shape, idle, &classes, at);
+                assert_eq!(found, at + count_idle(idle, &classes[at..]), "from {at} on");
+                (at, step) = (found + 1, step + 1);
+            }
+            let from = at.min(classes.len());
+            assert_eq!(outlook.next_busy(0, idle[0], &classes, from), classes.len());
+        }
+    }
 
     #[test]
     fn the_first_class_that_is_not_idle_is_found() {

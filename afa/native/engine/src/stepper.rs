@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::configuration::{DEAD, FINAL, Word, code_of, start_row, word};
-use crate::idle::count_idle;
+use crate::idle::Outlook;
 use crate::keeping::keep_to;
 use crate::lane::{Lane, List, SHORT_LIST};
 use crate::matcher::expiry;
@@ -353,10 +353,11 @@ impl Cursor {
     ) -> usize {
         let moves = program.shapes.moves();
         let (mut at, classes) = (range.start, &entries.classes[..range.end]);
+        let mut outlook = Outlook::default();
         loop {
             // Queries ignore most events, other patterns hardly any.
             at = if program.query.is_some() {
-                at + count_idle(moves.idle(self.shape), &classes[at..])
+                outlook.next_busy(self.shape, moves.idle(self.shape), classes, at)
             } else {
                 self.go_plainly(starts, moves, classes, at, &entries.row)
             };
