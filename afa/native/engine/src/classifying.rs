@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::epochs::ClassTable;
-use crate::kernel::{WORD_ROWS, packed_word, rows_mask, vectorized};
+use crate::kernel::{WORD_ROWS, packed_ints, rows_mask, vectorized};
 use crate::pinning::{FEW_VALUES, Pinned, PinnedRows};
 use crate::program::Program;
 use crate::rows::Rows;
@@ -157,7 +157,7 @@ impl<'a> Slicing<'a> {
             &filled
         });
         for (word, value) in words.iter_mut().zip(&self.values) {
-            *word = packed_word(ints, |int| int == *value);
+            *word = packed_ints(ints, |int| int == *value);
         }
         words
     }

@@ -320,7 +320,7 @@ fn ints(column: &[i64], nulls: Option<&NullBuffer>, range: Accepted, true_bits: 
         || {
             for ((chunk, bits), known) in column.chunks(WORD_ROWS).zip(true_bits).zip(known.words(column.len())) {
                 let inside = match <&[i64; WORD_ROWS]>::try_from(chunk) {
-                    Ok(whole) => packed_word(whole, holds),
+                    Ok(whole) => packed_ints(whole, holds),
                     Err(_) => packed(chunk.iter().map(|number| holds(*number))),
                 };
                 *bits = ((inside & nothing) ^ flip) & known;
@@ -344,11 +344,24 @@ fn all_finite(numbers: &[f64; WORD_ROWS]) -> bool {
     carries & SIGN == 0
 }
 
-/// 64 truths as one word. First the bits of all rows, then eight lanes of them: of one loop for both compilers make
-/// vectors of rows that lie far apart, which is slow where the rows come from memory.
+/// 64 truths as one word. Eight lanes, so that compilers make it comparisons and masks of whole vectors.
 #[inline(always)]
 #[allow(clippy::inline_always)] // into the code for the machine's vectors
 pub(crate) fn packed_word<T: Copy>(rows: &[T; WORD_ROWS], holds: impl Fn(T) -> bool) -> u64 {
+    let mut lanes = [0_u64; LANES];
+    for (rows, bits) in rows.as_chunks::<LANES>().0.iter().zip(BITS.as_chunks::<LANES>().0) {
+        for lane in 0..LANES {
+            lanes[lane] |= if holds(rows[lane]) { bits[lane] } else { 0 };
+        }
+    }
+    lanes.iter().fold(0, |word, lane| word | lane)
+}
+
+/// The same for ints that come from memory, in order: of the one loop above compilers may make vectors of rows that lie
+/// far apart, which have to be waited for all at once.
+#[inline(always)]
+#[allow(clippy::inline_always)] // into the code for the machine's vectors
+pub(crate) fn packed_ints(rows: &[i64; WORD_ROWS], holds: impl Fn(i64) -> bool) -> u64 {
     let mut found = [0_u64; WORD_ROWS];
     for ((found, row), bit) in found.iter_mut().zip(rows).zip(BITS) {
         *found = if holds(*row) { bit } else { 0 };
