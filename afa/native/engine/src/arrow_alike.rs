@@ -95,9 +95,7 @@ mod tests {
     #[test]
     fn one_text_for_all_rows_is_seen() {
         for gaps in [&[][..], &[0], &[99], &[3, 4, 50]] {
-            let rows: Vec<Option<&str>> = (0..100)
-                .map(|row| (!gaps.contains(&row)).then_some("Stöck"))
-                .collect();
+            let rows: Vec<Option<&str>> = (0..100).map(|row| (!gaps.contains(&row)).then_some("Stöck")).collect();
             let found = alike(&rows).expect("one text");
             for (row, text) in rows.iter().enumerate() {
                 assert_eq!(found.get(row), *text);
@@ -133,7 +131,10 @@ mod tests {
         assert!(Alike::of(None, &odd, ("a".to_owned() + &cut).as_bytes()).is_some());
         assert!(Alike::of(None, &odd, (cut + "a").as_bytes()).is_none(), "cut in two");
         let back: Vec<i32> = (0..=100).map(|row| if row == 50 { -100 } else { row * 2 }).collect();
-        assert!(Alike::of(None, &back, &b"ab".repeat(100)).is_none(), "offsets that go back");
+        assert!(
+            Alike::of(None, &back, &b"ab".repeat(100)).is_none(),
+            "offsets that go back"
+        );
         assert!(Alike::of::<i32>(None, &[], &[]).is_none());
     }
 }

@@ -326,7 +326,8 @@ impl TextBuffer {
 
     /// Adds so many texts of no length.
     pub(crate) fn push_nothing(&mut self, count: usize) {
-        self.offsets.resize(self.offsets.len() + count, offset(self.bytes.len()));
+        self.offsets
+            .resize(self.offsets.len() + count, offset(self.bytes.len()));
     }
 
     /// Adds the ids of rows; a punctuation has none.

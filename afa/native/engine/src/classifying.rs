@@ -168,7 +168,11 @@ impl<'a> Slicing<'a> {
 #[allow(clippy::inline_always)] // into the code for the machine's vectors
 fn have_truths(words: &[u64], truths: usize) -> u64 {
     let of_predicate = |(bit, word): (usize, &u64)| if truths >> bit & 1 != 0 { *word } else { !word };
-    words.iter().enumerate().map(of_predicate).fold(u64::MAX, |all, one| all & one)
+    words
+        .iter()
+        .enumerate()
+        .map(of_predicate)
+        .fold(u64::MAX, |all, one| all & one)
 }
 
 /// Makes numbers of their bits: a slice has one bit of each.

@@ -4,7 +4,7 @@
 use crate::arrow_rows::ArrowRows;
 use crate::column_tests::test_column;
 use crate::expression::Node;
-use crate::kernel::{rows_mask, words, WORD_ROWS};
+use crate::kernel::{WORD_ROWS, rows_mask, words};
 use crate::predicate::{compare_column, plain_comparison};
 use crate::value::{Comparison, Value};
 
@@ -39,7 +39,7 @@ impl Truth {
             Node::Literal(Value::Bool(truth)) => Some(Self::constant(rows.len(), Some(*truth))),
             Node::Literal(Value::Unknown) => Some(Self::constant(rows.len(), None)),
             Node::Comparison(comparison, left, right) => Self::of_test(rows, *comparison, (left, right)),
-            Node::UnknownTest(operand) => Self::of(rows, operand).map(|truth| truth.is_unknown(rows.len())),
+            Node::UnknownTest(operand) => Self::of(rows, operand).map(|truth| truth.unknown(rows.len())),
             Node::Membership(operand, items) => {
                 let is_item = |item: &Value| {
                     let item = Box::new(Node::Literal(item.clone()));
@@ -104,7 +104,8 @@ impl Truth {
         Some(any)
     }
 
-    fn is_unknown(mut self, rows: usize) -> Self {
+    /// The rows that it is not known of.
+    fn unknown(mut self, rows: usize) -> Self {
         for word in 0..self.holds.len() {
             let known = self.holds[word] | self.fails[word];
             self.holds[word] = rows_mask(rows - word * WORD_ROWS) & !known;
@@ -169,16 +170,20 @@ mod tests {
         ArrowRows::new(&RecordBatch::try_from_iter(columns).expect("columns")).expect("a batch")
     }
 
-    fn field(name: &str) -> Box<Node> {
+    fn field(name: &str) -> Node {
         let path = FieldPath {
             steps: Arc::new([name.into()]),
             declared: 0,
         };
-        Box::new(Node::Field(path))
+        Node::Field(path)
     }
 
-    fn literal(value: Value) -> Box<Node> {
-        Box::new(Node::Literal(value))
+    fn literal(value: Value) -> Node {
+        Node::Literal(value)
+    }
+
+    fn comparison(comparison: Comparison, left: Node, right: Node) -> Node {
+        Node::Comparison(comparison, Box::new(left), Box::new(right))
     }
 
     /// Numbers that look random.
@@ -186,33 +191,45 @@ mod tests {
 
     impl Dice {
         fn roll(&mut self, sides: u64) -> u64 {
-            self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            self.0 = self
+                .0
+                .wrapping_mul(0x5851_f42d_4c95_7f2d)
+                .wrapping_add(0x1405_7b7e_f767_814f);
             (self.0 >> 33) % sides
         }
 
-        fn comparison(&mut self) -> Comparison {
+        fn pick(&mut self, sides: u64) -> usize {
+            usize::try_from(self.roll(sides)).unwrap_or(0)
+        }
+
+        fn operator(&mut self) -> Comparison {
             use Comparison::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
-            [Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual][usize::try_from(self.roll(6)).unwrap_or(0)]
+            [Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual][self.pick(6)]
         }
 
         fn test(&mut self) -> Node {
             let is_equal = self.roll(2) == 0;
-            let equality = if is_equal { Comparison::Equal } else { Comparison::NotEqual };
+            let equality = if is_equal {
+                Comparison::Equal
+            } else {
+                Comparison::NotEqual
+            };
             let number = literal(Value::Int(i64::try_from(self.roll(5)).unwrap_or(0) - 2));
             match self.roll(7) {
-                0 => Node::Comparison(self.comparison(), field("x"), number),
-                1 => Node::Comparison(self.comparison(), field("y"), literal(Value::Float(1.5))),
+                0 => comparison(self.operator(), field("x"), number),
+                1 => comparison(self.operator(), field("y"), literal(Value::Float(1.5))),
                 2 => {
-                    let kind = Box::new(Node::Attribute(Attribute::Kind));
-                    Node::Comparison(equality, kind, literal(Value::Str("Stock".into())))
+                    let kind = Node::Attribute(Attribute::Kind);
+                    comparison(equality, kind, literal(Value::Str("Stock".into())))
                 }
                 3 => {
-                    let rest = Node::Arithmetic(Arithmetic::Mod, field("x"), literal(Value::Int(3)));
-                    Node::Comparison(equality, Box::new(rest), literal(Value::Int(1)))
+                    let three = Box::new(literal(Value::Int(3)));
+                    let rest = Node::Arithmetic(Arithmetic::Mod, Box::new(field("x")), three);
+                    comparison(equality, rest, literal(Value::Int(1)))
                 }
-                4 => Node::Comparison(Comparison::Equal, field("x"), field("x")),
-                5 => Node::Membership(field("x"), vec![Value::Int(1), Value::Int(-2)]),
-                _ => Node::Comparison(self.comparison(), number, field("absent")),
+                4 => comparison(Comparison::Equal, field("x"), field("x")),
+                5 => Node::Membership(Box::new(field("x")), vec![Value::Int(1), Value::Int(-2)]),
+                _ => comparison(self.operator(), number, field("absent")),
             }
         }
 
@@ -232,7 +249,7 @@ mod tests {
                     Box::new(self.node(depth - 1)),
                     Box::new(self.node(depth - 1)),
                 ),
-                5 => Node::Literal([Value::Bool(true), Value::Bool(false), Value::Unknown][depth as usize % 3].clone()),
+                5 => literal([Value::Bool(true), Value::Bool(false), Value::Unknown][self.pick(3)].clone()),
                 _ => self.test(),
             }
         }
@@ -243,7 +260,10 @@ mod tests {
         let mut dice = Dice(1);
         let fields = Fields::default();
         for round in 0..400 {
-            let (node, count) = (dice.node(round % 4), [16, 64, 200][usize::try_from(round % 3).unwrap_or(0)]);
+            let (node, count) = (
+                dice.node(round % 4),
+                [16, 64, 200][usize::try_from(round % 3).unwrap_or(0)],
+            );
             let rows = rows(count);
             let chunk = Chunk::arrow(rows.clone(), 0);
             let truth = |offset| {

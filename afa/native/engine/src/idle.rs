@@ -91,7 +91,9 @@ mod tests {
 
     #[test]
     fn whoever_comes_back_to_a_shape_sees_the_same() {
-        let classes: Vec<u32> = (0..500).map(|row| u32::from(row % 9 == 0) + 2 * u32::from(row % 70 == 1)).collect();
+        let classes: Vec<u32> = (0..500)
+            .map(|row| u32::from(row % 9 == 0) + 2 * u32::from(row % 70 == 1))
+            .collect();
         for idle in [[0b1, 0b11], [0b101, 0], [0b1, 0b1]] {
             let mut outlook = Outlook::default();
             let (mut at, mut step) = (0, 0);

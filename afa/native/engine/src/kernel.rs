@@ -207,7 +207,13 @@ pub fn find_texts(
 ) {
     let wanted = |text: &str| constants.contains(&text) != negated;
     let is_whole = |nulls: &NullBuffer| offset == 0 && rows == nulls.len();
-    let cut = |nulls: NullBuffer| if is_whole(&nulls) { nulls } else { nulls.slice(offset, rows) };
+    let cut = |nulls: NullBuffer| {
+        if is_whole(&nulls) {
+            nulls
+        } else {
+            nulls.slice(offset, rows)
+        }
+    };
     let nulls = texts.nulls().map(cut);
     let known = KnownRows::new(nulls.as_ref());
     let true_bits = &mut true_bits[..words(rows)];

@@ -115,7 +115,7 @@ fn length(count: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bound, Part, Trails};
+    use super::{Bound, Part, Trails, length};
 
     fn rows(trails: &Trails, part: Part) -> Vec<u32> {
         match part.events() {
@@ -152,7 +152,7 @@ mod tests {
                 let is_bound = |at: usize| bits >> at & 1 != 0;
                 let numbers = || (0..6_u32).filter(|at| bits >> at & 1 != 0);
                 numbers().for_each(|row| trails.bind(&mut one, row));
-                trails.bind_some(&mut many, 6, is_bound, |at| at as u32);
+                trails.bind_some(&mut many, 6, is_bound, length);
                 let expected: Vec<u32> = (0..begun).map(|row| 100 + row).chain(numbers()).collect();
                 assert_eq!(rows(&trails, one), expected);
                 assert_eq!(rows(&trails, many), expected);

@@ -9,7 +9,7 @@ use crate::configuration::{Code, DEAD, FINAL, Link, SLOW, unmarked};
 use crate::found::Found;
 use crate::idle::count_idle;
 use crate::key::Key;
-use crate::page::MOST_ENTRIES;
+use crate::page::{MOST_ENTRIES, Page};
 use crate::program::{Program, UNRELEASED};
 use crate::rows::Rows;
 use crate::spine::Place;
@@ -52,8 +52,8 @@ struct Step {
     left: Option<Arc<[u32]>>,
 }
 
-/// A set of one configuration that is not final, and the classes, as bits, whose events leave it as it is, as far as
-/// they were met.
+/// A set of one configuration that is not final, and the classes, as bits, whose events leave it as it is, but for
+/// configurations that lead nowhere, as far as they were met.
 #[derive(Clone, Copy, Debug, Default)]
 struct Plain {
     code: Code,
@@ -119,11 +119,14 @@ impl Steps {
         let links = program.links(class, set, &view);
         let is_lasting = program.sets.transition(class, set) & SLOW == 0;
         (program.errors, program.evaluations) = counted;
-        let is_alone = program.sets.size(code) == 1 && code & FINAL == 0 && next == code;
-        if let ([link], true) = (&*links, is_alone && is_lasting && class < u64::BITS) {
-            self.plain(code).learn(class, link.binds);
-        }
         let left = program.without_dead_ends(next);
+        let is_alone = program.sets.size(code) == 1 && code & FINAL == 0 && left == code;
+        if is_alone && is_lasting && class < u64::BITS {
+            let mut staying = links.iter().filter(|link| link.from == link.to);
+            if let (Some(link), None) = (staying.next(), staying.next()) {
+                self.plain(code).learn(class, link.binds);
+            }
+        }
         Step {
             // Of no class if it depends on the event itself.
             class: if is_lasting { class } else { UNRELEASED },
@@ -133,6 +136,16 @@ impl Steps {
             left: (left != next).then(|| program.sets.set(left).members.clone()),
         }
     }
+}
+
+/// How many entries of a page, from a slot on, come before this row.
+#[inline]
+fn count_before(page: &Page, from: usize, row: u32) -> usize {
+    if page.is_run() {
+        let ahead = row.wrapping_sub(page.row(from)) as usize;
+        return ahead.min(page.len() - from);
+    }
+    (from..page.len()).take_while(|slot| page.row(*slot) != row).count()
 }
 
 impl Plain {
@@ -188,11 +201,12 @@ impl Ways {
             let classes = page.classes(pattern, (first, page.len()), rows, &mut gathered);
             let mut at = 0;
             while at < classes.len() {
-                if places.is_empty() || code == DEAD {
+                let Some(next) = places.first().filter(|_| code != DEAD) else {
                     return;
-                }
+                };
                 let from = first + at;
-                at += self.go_plainly(*steps.plain(code), &classes[at..], |slot| page.row(from + slot));
+                let end = at + count_before(page, from, asked.found[*next as usize].end);
+                at += self.go_plainly(*steps.plain(code), &classes[at..end], |slot| page.row(from + slot));
                 let Some(class) = classes.get(at).filter(|class| **class < UNRELEASED) else {
                     at += 1;
                     continue;
