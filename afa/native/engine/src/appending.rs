@@ -4,7 +4,7 @@ use crate::configuration::{Word, code_of, start_row};
 use crate::found::{Findings, Found};
 use crate::key::Key;
 use crate::lane::{Lane, Lanes};
-use crate::matcher::{LISTED_RUN, Matcher};
+use crate::matcher::Matcher;
 use crate::page::{PAGE_ENTRIES, Page};
 use crate::program::Program;
 use crate::rows::{Reader, parts};
@@ -38,7 +38,7 @@ impl<R: Fn(usize) -> u32> Witness for Noting<'_, R> {
     }
 
     #[inline]
-    fn note_only(&mut self, _: &Program, at: usize, word: Word, configuration: u32) {
+    fn note_one(&mut self, at: usize, word: Word, configuration: u32) {
         let end = (self.row)(at);
         self.findings.list.push(Found {
             record: self.record(end),
@@ -59,6 +59,8 @@ struct Paging<'a, R: Fn(usize) -> u32> {
     times: &'a [i64],
     /// The first row that is in no page yet.
     next: usize,
+    /// No page takes more.
+    longest: usize,
 }
 
 impl<R: Fn(usize) -> u32> Witness for Paging<'_, R> {
@@ -68,8 +70,8 @@ impl<R: Fn(usize) -> u32> Witness for Paging<'_, R> {
     }
 
     #[inline]
-    fn note_only(&mut self, program: &Program, at: usize, word: Word, configuration: u32) {
-        self.noting.note_only(program, at, word, configuration);
+    fn note_one(&mut self, at: usize, word: Word, configuration: u32) {
+        self.noting.note_one(at, word, configuration);
     }
 
     #[inline]
@@ -78,7 +80,7 @@ impl<R: Fn(usize) -> u32> Witness for Paging<'_, R> {
     }
 
     fn begin_page(&mut self) -> Option<&mut Lane> {
-        let count = (self.times.len() - self.next).min(LISTED_RUN);
+        let count = (self.times.len() - self.next).min(self.longest);
         let mut page = Page::new(Lanes::from_buf([Lane::default()]));
         page.extend_run((self.noting.row)(self.next), count, self.times[self.next + count - 1]);
         self.next += count;
@@ -88,13 +90,19 @@ impl<R: Fn(usize) -> u32> Witness for Paging<'_, R> {
 
 impl Matcher<'_> {
     /// Appends rows that follow each other in one chunk, where there is one lane and no pattern asks for AFA+O: one loop
-    /// over all of them, which keeps the list wherever a page begins.
-    pub(crate) fn append_run(&mut self, key: &mut Key, first: u32, count: usize, first_record: Option<u32>) {
+    /// over all of them, which keeps the list wherever a page begins. No page takes more than `longest`.
+    pub(crate) fn append_run(
+        &mut self,
+        key: &mut Key,
+        (first, count): (u32, usize),
+        longest: usize,
+        first_record: Option<u32>,
+    ) {
         let pattern = self.lanes[0];
         let (number, offset) = parts(first);
         let chunk = self.rows.chunk(number);
         let times = &chunk.times()[offset..offset + count];
-        let next = key.spine.extend_last(first, times, LISTED_RUN);
+        let next = key.spine.extend_last(first, times, longest);
         #[allow(clippy::cast_possible_truncation)] // a run lies in one chunk
         let row = move |at| first + at as u32;
         let entries = Entries {
@@ -118,6 +126,7 @@ impl Matcher<'_> {
             pages: &mut key.spine.pages,
             times,
             next,
+            longest,
         };
         stepper.step_over(&mut key.lanes[0], &entries, paging);
         let (refused, newest) = (stepper.refused, times[count - 1]);

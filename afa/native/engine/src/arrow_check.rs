@@ -5,11 +5,14 @@
 
 use std::ops::BitOr;
 
-use arrow_buffer::ArrowNativeType;
+use arrow_buffer::{ArrowNativeType, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
 use crate::kernel::vectorized;
+
+/// The bits of so few rows lie within a word: cutting a stretch out of a bitmap costs more.
+const FEW_ROWS: usize = 32;
 
 /// Checks a column.
 ///
@@ -118,6 +121,21 @@ pub fn count_set(bitmap: &[u8], offset: usize, length: usize) -> usize {
     let before = bitmap[first] & !(u8::MAX << (offset % 8));
     let behind = bitmap[last] & !(u8::MAX >> (7 - (offset + length - 1) % 8));
     (all + rest - before.count_ones() - behind.count_ones()) as usize
+}
+
+/// Whether none of some rows is null.
+pub(crate) fn are_valid(nulls: Option<&NullBuffer>, from: usize, to: usize) -> bool {
+    let Some(nulls) = nulls.filter(|_| from < to) else {
+        return true;
+    };
+    if to - from > FEW_ROWS {
+        return count_set(nulls.validity(), nulls.offset() + from, to - from) == to - from;
+    }
+    let (first, last) = (nulls.offset() + from, nulls.offset() + to - 1);
+    let bytes = &nulls.validity()[first / 8..=last / 8];
+    let bits = bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
+    let wanted = (1 << (to - from)) - 1;
+    bits >> (first % 8) & wanted == wanted
 }
 
 #[cfg(test)]

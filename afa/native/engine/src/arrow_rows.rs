@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 
 use crate::arrow_cells::{Cells, members_of};
-use crate::arrow_check::count_set;
+use crate::arrow_check::are_valid;
 use crate::arrow_layout::{Given, Layout, Numbers, OwnColumns};
 use crate::arrow_text::{Ascending, Dictionary, Texts};
 use crate::event::Data;
@@ -56,9 +56,6 @@ pub struct Special<'a> {
     /// The JSON text of an arc change.
     pub arc: Option<&'a str>,
 }
-
-/// The bits of so few rows lie within a word: cutting a stretch out of a bitmap costs more.
-const FEW_ROWS: usize = 32;
 
 /// The keys of rows.
 #[derive(Debug)]
@@ -441,19 +438,6 @@ impl Field {
             Given::Array(array) => self.cells.get_or_init(|| Cells::of(array)),
         }
     }
-}
-
-/// Whether none of some rows, at least one, is null.
-fn are_valid(nulls: Option<&NullBuffer>, from: usize, to: usize) -> bool {
-    let Some(nulls) = nulls else { return true };
-    if to - from > FEW_ROWS {
-        return count_set(nulls.validity(), nulls.offset() + from, to - from) == to - from;
-    }
-    let (first, last) = (nulls.offset() + from, nulls.offset() + to - 1);
-    let bytes = &nulls.validity()[first / 8..=last / 8];
-    let bits = bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
-    let wanted = (1 << (to - from)) - 1;
-    bits >> (first % 8) & wanted == wanted
 }
 
 fn special_rows(operations: &Texts) -> Vec<usize> {

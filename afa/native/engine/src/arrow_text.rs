@@ -10,6 +10,9 @@ use arrow_array::{
 use arrow_buffer::{ArrowNativeType, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 
+use crate::arrow_alike::Alike;
+use crate::arrow_check::are_valid;
+
 /// Texts are few if at most one row in so many has one.
 const FEW: usize = 16;
 
@@ -28,6 +31,8 @@ pub enum Texts {
     Dictionary(Dictionary),
     /// Nearly every row is null.
     Few(Few),
+    /// Every row has the same text, or is null.
+    Alike(Alike),
 }
 
 /// The texts of the few rows that have one, copied: neither a check nor a search has to look at the others.
@@ -81,6 +86,7 @@ impl Texts {
             Self::View(array) => array.len(),
             Self::Dictionary(dictionary) => dictionary.indices.len(),
             Self::Few(few) => few.nulls.len(),
+            Self::Alike(alike) => alike.length,
         }
     }
 
@@ -101,14 +107,17 @@ impl Texts {
             Self::View(array) => array.is_valid(row).then(|| array.value(row)),
             Self::Dictionary(dictionary) => dictionary.index(row).and_then(|index| dictionary.values.get(index)),
             Self::Few(few) => few.get(row),
+            Self::Alike(alike) => alike.get(row),
         }
     }
 
     /// The text that all of these rows have, if that is seen at once.
     #[must_use]
     pub(crate) fn all_alike(&self, rows: Range<usize>) -> Option<&str> {
-        let Self::Short(array) = self else {
-            return None;
+        let array = match self {
+            Self::Short(array) => array,
+            Self::Alike(alike) => return are_valid(alike.nulls.as_ref(), rows.start, rows.end).then_some(&alike.text),
+            _ => return None,
         };
         let offsets = array.offsets().get(rows.start..=rows.end)?;
         let (first, width) = (offsets[0], offsets.get(1)? - offsets[0]);
@@ -121,12 +130,7 @@ impl Texts {
         // Bytes that are the same one text further on are those of one text again and again. A null has none.
         let is_one =
             differences == 0 && width > 0 && bytes[width.as_usize()..] == bytes[..end - begin - width.as_usize()];
-        let has_nulls = || {
-            array
-                .nulls()
-                .is_some_and(|nulls| nulls.slice(rows.start, rows.len()).null_count() > 0)
-        };
-        (is_one && !has_nulls()).then(|| array.value(rows.start))
+        (is_one && are_valid(array.nulls(), rows.start, rows.end)).then(|| array.value(rows.start))
     }
 
     /// Whether any row has a text.
@@ -149,6 +153,7 @@ impl Texts {
             Self::View(array) => array.nulls().cloned(),
             Self::Dictionary(dictionary) => dictionary.nulls.clone(),
             Self::Few(few) => Some(few.nulls.clone()),
+            Self::Alike(alike) => alike.nulls.clone(),
         }
     }
 
@@ -175,6 +180,7 @@ impl Texts {
             }
             Self::Dictionary(dictionary) => Self::Dictionary(Dictionary { nulls, ..dictionary }),
             Self::Few(few) => few.masked(mask).map_or(Self::Nothing(mask.len()), Self::Few),
+            Self::Alike(alike) => Self::Alike(Alike { nulls, ..alike }),
         }
     }
 

@@ -47,6 +47,10 @@ impl BoundColumns {
                 columns.nulls[kind] += usize::from(!has);
             }
         }
+        if table.patterns.iter().all(|pattern| pattern.variables.is_none()) {
+            columns.bindings.push_nothing(table.rows.len());
+            return Some(columns);
+        }
         let mut written = WrittenIds::default();
         for row in &table.rows {
             columns.bindings.push_with(|out| {

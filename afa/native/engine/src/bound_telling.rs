@@ -5,15 +5,13 @@ use std::sync::Arc;
 use crate::bound_matches::BoundEvent;
 use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, Outcome};
 use crate::engine::Engine;
-use crate::finding::{QueryMatch, Told, place_of};
-use crate::found::Found;
+use crate::finding::{QueryMatch, Told};
 use crate::key::Key;
 use crate::pattern::Window;
 use crate::program::Program;
 use crate::rows::Rows;
 use crate::telling::index_of;
 use crate::value::Value;
-use crate::ways::{Steps, Ways};
 
 /// Puts matches of one pattern and key into a table.
 struct BoundTeller<'a> {
@@ -24,8 +22,6 @@ struct BoundTeller<'a> {
     sample: ChangeRow,
     /// What the last one said, and its place among the outcomes: most say the same.
     last: Option<(Arc<Told>, u32)>,
-    /// The same by the final configuration.
-    last_configuration: Option<(u32, u32)>,
 }
 
 impl BoundTeller<'_> {
@@ -35,33 +31,6 @@ impl BoundTeller<'_> {
             outcome = self.bind(found, outcome);
         }
         self.push(record, outcome, found.start, found.end);
-    }
-
-    /// Tells matches of one start event whose ways were followed forth.
-    fn tell_followed(&mut self, start: u32, ways: &Ways) {
-        let mut lengths = vec![0; ways.trails.len()];
-        for part in ways.matches.iter().flat_map(|found| &found.parts) {
-            if part.length > 0 {
-                lengths[part.trail] = part.length.max(lengths[part.trail]);
-            }
-        }
-        let mut begins = Vec::with_capacity(lengths.len());
-        for (trail, length) in ways.trails.iter().zip(lengths) {
-            begins.push(self.table.bound.events());
-            for row in &trail[..length] {
-                let event = self.event(*row);
-                self.table.bound.push(event);
-            }
-        }
-        for found in &ways.matches {
-            let told = self.outcome_of(found.configuration);
-            let outcome = self.table.bound.begin(told, 0);
-            for part in &found.parts {
-                let begin = begins.get(part.trail).copied().unwrap_or(0);
-                self.table.bound.add_variable(begin..begin + part.length);
-            }
-            self.push(found.record, outcome, start, found.end);
-        }
     }
 
     fn push(&mut self, record: u32, outcome: u32, start: u32, end: u32) {
@@ -80,19 +49,6 @@ impl BoundTeller<'_> {
             last: last.id,
             ..self.sample
         });
-    }
-
-    /// The outcome of a final configuration.
-    fn outcome_of(&mut self, configuration: u32) -> u32 {
-        if let Some((known, place)) = self.last_configuration
-            && known == configuration
-        {
-            return place;
-        }
-        let (state, registers) = self.program.told_of(configuration);
-        let place = self.push_outcome(state, registers);
-        self.last_configuration = Some((configuration, place));
-        place
     }
 
     fn push_outcome(&mut self, state: Arc<str>, registers: Arc<[Value]>) -> u32 {
@@ -155,38 +111,14 @@ impl Engine {
             table: &mut self.table,
             sample,
             last: None,
-            last_configuration: None,
         };
         for (record, found) in told {
             teller.tell(record, found);
         }
     }
 
-    /// Tells matches that events after all others have brought, where no two ways of a start event ever meet; those of
-    /// one start event stand together.
-    pub(crate) fn tell_ways(&mut self, key: &Key, pattern: usize, found: &[Found]) {
-        let name = self.key_index(&key.name);
-        let sample = self.sample(key, pattern, ChangeKind::Insert, name);
-        let mut steps = Steps::default();
-        for found in found.chunk_by(|a, b| a.start == b.start) {
-            let Some(place) = place_of(&self.rows, key, found[0].start) else {
-                self.findings.refused += found.len();
-                continue;
-            };
-            let ways = Ways::follow(&mut self.programs[pattern], &self.rows, key, place, found, &mut steps);
-            let mut teller = BoundTeller {
-                rows: &self.rows,
-                program: &self.programs[pattern],
-                table: &mut self.table,
-                sample,
-                last: None,
-                last_configuration: None,
-            };
-            teller.tell_followed(found[0].start, &ways);
-        }
-    }
-
-    fn sample(&self, key: &Key, pattern: usize, kind: ChangeKind, name: u32) -> ChangeRow {
+    /// What is the same in all matches of a key and pattern.
+    pub(crate) fn sample(&self, key: &Key, pattern: usize, kind: ChangeKind, name: u32) -> ChangeRow {
         ChangeRow {
             kind,
             degraded: key.degraded,
@@ -209,7 +141,6 @@ impl Engine {
             table: &mut table,
             sample,
             last: None,
-            last_configuration: None,
         };
         teller.tell(0, found);
         table.match_id(&table.rows[0])

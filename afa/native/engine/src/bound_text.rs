@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::bound_matches::BoundEvent;
 use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, Outcome, Sources, packed, write_member};
 use crate::json_text::{POSITION_DIGITS, Positions, write_int, write_text};
 use crate::value::Value;
@@ -48,22 +49,26 @@ impl WrittenIds {
             let from = self.lists[known].at;
             out.extend_from_within(from..from + copied * Self::WIDTH - 1);
         }
-        let mut are_positions = true;
-        for event in table.bound.between(span.start + copied..span.end) {
-            if out.len() > at {
-                out.push(b',');
-            }
-            if event.id.is_short_position() {
-                out.push(b'"');
-                self.positions.write(out, event.id.number());
-                out.push(b'"');
-            } else {
-                // Not all are as long then.
-                are_positions = false;
+        if copied == span.len() {
+            return;
+        }
+        if copied > 0 {
+            out.push(b',');
+        }
+        let events = table.bound.between(span.start + copied..span.end);
+        let are_positions = events.iter().all(|event| event.id.is_short_position());
+        if are_positions {
+            self.write_positions(events, out);
+        } else {
+            // Not all are as long then.
+            for (place, event) in events.iter().enumerate() {
+                if place > 0 {
+                    out.push(b',');
+                }
                 write_text(out, &table.id_text(event.id));
             }
         }
-        if are_positions && copied < span.len() && span.len() > 1 {
+        if are_positions && span.len() > 1 {
             self.note(
                 known,
                 WrittenList {
@@ -73,6 +78,20 @@ impl WrittenIds {
                 },
             );
         }
+    }
+
+    fn write_positions(&mut self, events: &[BoundEvent], out: &mut Vec<u8>) {
+        let at = out.len();
+        out.resize(at + events.len() * Self::WIDTH, b'"');
+        let (cells, _) = out[at..].as_chunks_mut::<{ Self::WIDTH }>();
+        for (cell, event) in cells.iter_mut().zip(events) {
+            if let Some(digits) = cell[1..].first_chunk_mut() {
+                self.positions.put(digits, event.id.number());
+            }
+            cell[Self::WIDTH - 1] = b',';
+        }
+        // None behind the last one.
+        out.pop();
     }
 
     fn note(&mut self, known: Option<usize>, list: WrittenList) {

@@ -1,7 +1,8 @@
 //! Whether a pattern is linear: one step after the other from the start to the only final state, and no register.
 
+use crate::compiled_body::CompiledBody;
 use crate::pattern::Window;
-use crate::program::{CompiledBody, Program, Shared};
+use crate::program::{Program, Shared};
 
 impl Program {
     /// The columns of triggers, one per step, of a linear pattern with these bodies.

@@ -324,6 +324,12 @@ impl TextBuffer {
         self.offsets.push(offset(self.bytes.len()));
     }
 
+    /// Adds so many texts of no length.
+    pub(crate) fn push_nothing(&mut self, count: usize) {
+        self.offsets
+            .resize(self.offsets.len() + count, offset(self.bytes.len()));
+    }
+
     /// Adds the ids of rows; a punctuation has none.
     fn extend(&mut self, rows: &[ChangeRow], mut write: impl FnMut(&ChangeRow, &mut Vec<u8>)) {
         self.offsets.extend(rows.iter().map(|row| {

@@ -3,12 +3,14 @@
 use std::ops::Range;
 
 use crate::epochs::ClassTable;
-use crate::kernel::{WORD_ROWS, rows_mask, vectorized};
+use crate::kernel::{WORD_ROWS, packed_ints, rows_mask, vectorized};
+use crate::pinning::{FEW_VALUES, Pinned, PinnedRows};
 use crate::program::Program;
 use crate::rows::Rows;
 use crate::truths::Truths;
 
-/// Finds the classes of the rows of a chunk after those that have one, up to `end`; the truths that decide are known.
+/// Finds the classes of the rows of a chunk after those that have one, up to `end`; the truths that decide are known. The
+/// answer is whether they say which value the rows have, if the pattern tells values apart.
 pub(crate) fn classify_rows(
     program: &mut Program,
     rows: &Rows,
@@ -17,13 +19,13 @@ pub(crate) fn classify_rows(
     classes: &mut Vec<u32>,
     oldest: i64,
     newest: i64,
-) {
+) -> bool {
     let (chunk, begin) = (rows.chunk(chunk), classes.len());
     // All at once: a chunk may come in many parts.
     classes.reserve_exact(chunk.len().max(end) - begin);
     if program.alive_until(oldest) < newest {
         classes.extend((begin..end).map(|offset| program.class_of(chunk, offset)));
-        return;
+        return false;
     }
     let number = program.alive_at(oldest);
     let alive = program.alive(number);
@@ -35,55 +37,142 @@ pub(crate) fn classify_rows(
             .iter()
             .map(|predicate| chunk.truths(*predicate))
             .collect();
-        let known: Vec<(usize, u32)> = (0..)
-            .zip(table)
-            .filter_map(|(index, known)| known.checked_sub(1).map(|class| (index, class)))
-            .collect();
-        let is_done = vectorized(
-            #[inline(always)]
-            || classify_sliced(&truths, begin..end, &known, classes),
-        );
-        if is_done {
-            return;
+        let pinned = program.pinned.as_ref();
+        let pinned = pinned.and_then(|pinned| Some((pinned, pinned.rows(chunk, begin..end)?)));
+        let ways = [pinned.as_ref(), None];
+        for pinned in ways.into_iter().skip(usize::from(pinned.is_none())) {
+            let slicing = Slicing::new(table, pinned);
+            let is_done = vectorized(
+                #[inline(always)]
+                || slicing.classify(&truths, begin..end, classes),
+            );
+            if is_done {
+                return pinned.is_some();
+            }
+            classes.truncate(begin);
         }
-        classes.truncate(begin);
     }
     classes.extend((begin..end).map(|offset| program.class_in(number, chunk, offset)));
+    false
 }
 
 /// With more predicates there are too many combinations of truths.
 const MOST_SLICED: usize = 8;
 
-/// Adds the class of each row by its truths, for 64 rows at once: a word for each combination of truths, then one for
-/// each bit of the class. `known` are the combinations that have a class; false if a row has another.
+/// The classes of rows by their truths and, where patterns tell values apart, by these.
+struct Slicing<'a> {
+    ints: &'a [i64],
+    /// The ints that are told apart; none: no value is.
+    values: Vec<i64>,
+    /// The combinations of truths that have a class, and the place of the value.
+    known: Vec<Combination>,
+    /// The greatest class has so many bits.
+    class_bits: usize,
+}
+
+struct Combination {
+    truths: usize,
+    value: usize,
+    class: u32,
+    /// For each bit of the class all bits or none.
+    bits: [u64; CLASS_BITS],
+}
+
+/// Greater classes are not found 64 at a time.
+const CLASS_BITS: usize = 16;
+
+impl<'a> Slicing<'a> {
+    fn new(table: &[u32], pinned: Option<&(&Pinned, PinnedRows<'a>)>) -> Self {
+        let by_truths = table.iter().enumerate();
+        let by_truths = by_truths.filter_map(|(truths, known)| Some((truths, known.checked_sub(1)?)));
+        let mut known = Vec::with_capacity(table.len());
+        for (truths, class) in by_truths {
+            let combination = |(value, class)| Combination {
+                truths,
+                value,
+                class,
+                bits: std::array::from_fn(|bit| if class >> bit & 1 != 0 { u64::MAX } else { 0 }),
+            };
+            match pinned {
+                None => known.push(combination((0, class))),
+                Some((pinned, rows)) => known.extend(pinned.classes_of(class, rows).map(combination)),
+            }
+        }
+        let class_bits = known.iter().fold(0, |bits, known| bits | known.class);
+        Self {
+            ints: pinned.map_or(&[], |(_, rows)| rows.ints),
+            values: pinned.iter().flat_map(|(_, rows)| rows.known()).collect(),
+            known,
+            class_bits: (u32::BITS - class_bits.leading_zeros()) as usize,
+        }
+    }
+
+    /// Adds the class of each row, for 64 rows at once: a word for each combination, then one for each bit of the class.
+    /// False if a row has a combination that is not known.
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // into the code for the machine's vectors
+    fn classify(&self, truths: &[Truths<'_>], rows: Range<usize>, classes: &mut Vec<u32>) -> bool {
+        if self.class_bits > CLASS_BITS {
+            return false;
+        }
+        let mut is_done = true;
+        for begin in rows.clone().step_by(WORD_ROWS) {
+            let count = WORD_ROWS.min(rows.end - begin);
+            let mut words = [0; MOST_SLICED];
+            for (word, truths) in words.iter_mut().zip(truths) {
+                *word = truths.word(begin);
+            }
+            let values = self.values_from(begin - rows.start, count);
+            let mut slices = [0; CLASS_BITS];
+            let (mut all, mut last, mut rows) = (!rows_mask(count), usize::MAX, 0);
+            for known in &self.known {
+                if known.truths != last {
+                    last = known.truths;
+                    rows = have_truths(&words[..truths.len()], last);
+                }
+                let rows = rows & values[known.value];
+                all |= rows;
+                for (slice, bits) in slices.iter_mut().zip(known.bits) {
+                    *slice |= rows & bits;
+                }
+            }
+            is_done &= all == u64::MAX;
+            classes.extend_from_slice(&join_slices(&slices[..self.class_bits])[..count]);
+        }
+        is_done
+    }
+
+    /// For each value which of 64 rows have it.
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // into the code for the machine's vectors
+    fn values_from(&self, begin: usize, count: usize) -> [u64; FEW_VALUES] {
+        let mut words = [u64::MAX; FEW_VALUES];
+        if self.values.is_empty() {
+            return words;
+        }
+        let ints = &self.ints[begin..begin + count];
+        let mut filled = [0; WORD_ROWS];
+        let ints = <&[i64; WORD_ROWS]>::try_from(ints).unwrap_or_else(|_| {
+            filled[..count].copy_from_slice(ints);
+            &filled
+        });
+        for (word, value) in words.iter_mut().zip(&self.values) {
+            *word = packed_ints(ints, |int| int == *value);
+        }
+        words
+    }
+}
+
+/// Which of 64 rows have exactly these truths; a word for each predicate.
 #[inline(always)]
 #[allow(clippy::inline_always)] // into the code for the machine's vectors
-fn classify_sliced(truths: &[Truths<'_>], rows: Range<usize>, known: &[(usize, u32)], classes: &mut Vec<u32>) -> bool {
-    let class_bits = known.iter().fold(0, |bits, (_, class)| bits | class);
-    let class_bits = (u32::BITS - class_bits.leading_zeros()) as usize;
-    let mut is_done = true;
-    for begin in rows.clone().step_by(WORD_ROWS) {
-        let count = WORD_ROWS.min(rows.end - begin);
-        let mut words = [0; MOST_SLICED];
-        for (word, truths) in words.iter_mut().zip(truths) {
-            *word = truths.word(begin);
-        }
-        let mut slices = [0_u64; u32::BITS as usize];
-        let mut all = !rows_mask(count);
-        for (index, class) in known {
-            let mut rows = u64::MAX;
-            for (bit, word) in words[..truths.len()].iter().enumerate() {
-                rows &= if index >> bit & 1 != 0 { *word } else { !word };
-            }
-            all |= rows;
-            for (bit, slice) in slices[..class_bits].iter_mut().enumerate() {
-                *slice |= if class >> bit & 1 != 0 { rows } else { 0 };
-            }
-        }
-        is_done &= all == u64::MAX;
-        classes.extend_from_slice(&join_slices(&slices[..class_bits])[..count]);
-    }
-    is_done
+fn have_truths(words: &[u64], truths: usize) -> u64 {
+    let of_predicate = |(bit, word): (usize, &u64)| if truths >> bit & 1 != 0 { *word } else { !word };
+    words
+        .iter()
+        .enumerate()
+        .map(of_predicate)
+        .fold(u64::MAX, |all, one| all & one)
 }
 
 /// Makes numbers of their bits: a slice has one bit of each.
@@ -106,7 +195,7 @@ fn join_slices(slices: &[u64]) -> [u32; WORD_ROWS] {
 mod tests {
     use std::ops::Range;
 
-    use super::classify_sliced;
+    use super::Slicing;
     use crate::truths::Truths;
 
     fn bits(rows: usize, holds: impl Fn(usize) -> bool) -> Vec<u64> {
@@ -126,29 +215,27 @@ mod tests {
             bits(rows, |row| row % 64 > 50),
         ];
         let truths: Vec<Truths<'_>> = bits.iter().map(|bits| Truths::of(bits)).collect();
-        let known: Vec<(usize, u32)> = (0..8)
-            .map(|index| (index, [5, 0, 130, 7, 1, 2, 3, 64][index]))
-            .collect();
+        let table = [6, 1, 131, 8, 2, 3, 4, 65];
         let by_row = |row: usize| {
-            known[(0..3)
-                .map(|bit| usize::from(truths[bit].get(row)) << bit)
-                .sum::<usize>()]
-            .1
+            let bits = (0..3).map(|bit| usize::from(truths[bit].get(row)) << bit);
+            table[bits.sum::<usize>()] - 1
         };
-        let classes_of = |truths: &[Truths<'_>], rows: Range<usize>, known: &[(usize, u32)]| {
+        let classes_of = |truths: &[Truths<'_>], rows: Range<usize>, table: &[u32]| {
             let mut classes = Vec::new();
-            classify_sliced(truths, rows, known, &mut classes).then_some(classes)
+            let slicing = Slicing::new(table, None);
+            slicing.classify(truths, rows, &mut classes).then_some(classes)
         };
         for rows in [0..200, 7..71, 64..65, 130..199] {
             let expected: Vec<u32> = rows.clone().map(by_row).collect();
-            let is_first_missing = expected.contains(&known[0].1);
+            let is_first_missing = expected.contains(&(table[0] - 1));
+            let without_first = [&[0], &table[1..]].concat();
             assert_eq!(
-                classes_of(&truths, rows.clone(), &known[1..]).is_none(),
+                classes_of(&truths, rows.clone(), &without_first).is_none(),
                 is_first_missing
             );
-            assert_eq!(classes_of(&truths, rows, &known), Some(expected));
+            assert_eq!(classes_of(&truths, rows, &table), Some(expected));
         }
         assert_eq!(classes_of(&[], 0..9, &[]), None);
-        assert_eq!(classes_of(&[], 0..9, &[(0, 4)]), Some(vec![4; 9]));
+        assert_eq!(classes_of(&[], 0..9, &[5]), Some(vec![4; 9]));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::arrow_rows::{ArrowRows, Column};
 use crate::expression::{Attribute, FieldPath, Node};
-use crate::kernel::{compare_ints, divide_ints, find_texts};
+use crate::kernel::{divide_ints, find_known, find_texts};
 use crate::value::{Arithmetic, Comparison, Value};
 
 /// Tests a column, if there is a way to: all bits of the rows are written. The answer is how many rows are unknown.
@@ -29,8 +29,7 @@ fn is_there(rows: &ArrowRows, path: &FieldPath, comparison: Comparison, bits: &m
     match (rows.column(path), comparison) {
         (Column::Missing, _) => unknown = rows.len() as u64,
         (Column::Ints(column, nulls), Comparison::Equal) => {
-            let all = Comparison::GreaterEqual;
-            compare_ints(column, nulls.as_ref(), all, i64::MIN, bits, &mut unknown);
+            unknown = find_known(column.len(), nulls.as_ref(), bits);
         }
         (Column::Texts(texts, offset), Comparison::Equal) => {
             find_texts(texts, offset, &[], true, rows.len(), bits, &mut unknown);

@@ -1,11 +1,11 @@
 //! Letting go of bodies that no arc has any more, and of what was computed for them: predicates, columns of triggers,
 //! sets of bodies alive together, classes of events. Their numbers are given to others.
 
+use crate::compiled_body::CompiledBody;
 use crate::configuration::UNKNOWN;
 use crate::engine::Engine;
 use crate::epochs::{Alive, ClassTable, Moves, NOTHING};
-use crate::pattern::Body;
-use crate::program::{Class, CompiledBody, Program, Shared, UNRELEASED};
+use crate::program::{Class, Program, Shared, UNRELEASED};
 
 /// So many more than were left the last time, and twice as many, make it worth while to look.
 const SPARE: usize = 4096;
@@ -124,7 +124,16 @@ impl Program {
             if living.has(number) {
                 bodies.set(number);
             } else {
-                known.predicates = None;
+                known.needs = None;
+            }
+        }
+        for (number, class) in (0..).zip(&self.classes) {
+            if classes.has(number) {
+                class
+                    .consuming
+                    .iter()
+                    .chain(&class.epsilon)
+                    .for_each(|body| bodies.set(*body));
             }
         }
         for number in self.free_bodies.free_unmarked(self.bodies.len(), bodies) {
@@ -141,27 +150,6 @@ impl Program {
         }
         self.class_numbers.retain(|_, number| classes.has(*number));
         self.forget_transitions();
-    }
-}
-
-impl CompiledBody {
-    fn nothing() -> Self {
-        Self {
-            body: Body {
-                source: 0,
-                target: 0,
-                fence: Vec::new(),
-                transfer: Vec::new(),
-                epsilon: false,
-                binds: None,
-            },
-            predicates: None,
-            residual: Vec::new(),
-            only_field: None,
-            decides: false,
-            computes: false,
-            was_alive: false,
-        }
     }
 }
 

@@ -59,21 +59,18 @@ pub const POSITION_DIGITS: usize = 12;
 /// Positions from here on have more.
 pub const LONG_POSITION: u64 = 1_000_000_000_000;
 
-/// Writes positions as ids, fast if they follow each other or repeat: the digits of the last one are kept.
+/// Writes positions as ids, fast if they are near each other: their upper digits are kept.
 pub struct Positions {
-    last: u64,
-    upper: u64,
+    /// The least position with these upper digits.
+    from: u64,
     upper_digits: [u8; 8],
-    lower_digits: [u8; 4],
 }
 
 impl Default for Positions {
     fn default() -> Self {
         Self {
-            last: 0,
-            upper: 0,
+            from: 0,
             upper_digits: [b'0'; 8],
-            lower_digits: [b'0'; 4],
         }
     }
 }
@@ -92,18 +89,14 @@ impl Positions {
     /// Puts the digits of a position that has no more than twelve.
     #[inline]
     pub fn put(&mut self, cell: &mut [u8; POSITION_DIGITS], number: u64) {
-        if number != self.last {
-            self.last = number;
-            let (upper, lower) = (number / 10_000, number % 10_000);
-            if upper != self.upper {
-                self.upper = upper;
-                self.upper_digits[..4].copy_from_slice(&four_digits(upper / 10_000));
-                self.upper_digits[4..].copy_from_slice(&four_digits(upper % 10_000));
-            }
-            self.lower_digits = four_digits(lower);
+        if number.wrapping_sub(self.from) >= 10_000 {
+            let upper = number / 10_000;
+            self.from = upper * 10_000;
+            self.upper_digits[..4].copy_from_slice(&four_digits(upper / 10_000));
+            self.upper_digits[4..].copy_from_slice(&four_digits(upper % 10_000));
         }
         cell[..8].copy_from_slice(&self.upper_digits);
-        cell[8..].copy_from_slice(&self.lower_digits);
+        cell[8..].copy_from_slice(&four_digits(number - self.from));
     }
 }
 

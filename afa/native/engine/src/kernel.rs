@@ -109,6 +109,17 @@ pub fn compare_ints(
     ints(column, nulls, range, true_bits, unknown);
 }
 
+/// Which rows have a value; the answer is how many have none.
+pub fn find_known(rows: usize, nulls: Option<&NullBuffer>, true_bits: &mut [u64]) -> u64 {
+    let words = KnownRows::new(nulls).words(rows);
+    let mut unknown = rows as u64;
+    for (bits, known) in true_bits.iter_mut().zip(words) {
+        *bits = known;
+        unknown -= u64::from(known.count_ones());
+    }
+    unknown
+}
+
 /// Ints compared with a finite float, as floats.
 pub fn compare_ints_as_floats(
     column: &[i64],
@@ -148,9 +159,11 @@ pub fn divide_ints(
     let (inverse, greatest) = (inverse_of(divisor >> shift), u64::MAX / divisor);
     // Numbers from 0 on, which leave another rest.
     let least = (SIGN % divisor + rest) % divisor;
-    let holds = |number: i64| {
+    // What is no more than the greatest quotient if the number leaves the rest.
+    let turned = |number: i64| {
         let above = (number.cast_unsigned() ^ SIGN).wrapping_sub(least);
-        above.wrapping_mul(inverse).rotate_right(shift) <= greatest && above <= u64::MAX - least
+        let product = above.wrapping_mul(inverse).rotate_right(shift);
+        if above <= u64::MAX - least { product } else { u64::MAX }
     };
     let known = KnownRows::new(nulls);
     let true_bits = &mut true_bits[..words(column.len())];
@@ -159,10 +172,12 @@ pub fn divide_ints(
         #[inline(always)]
         || {
             for ((chunk, bits), known) in column.chunks(WORD_ROWS).zip(true_bits).zip(known.words(column.len())) {
-                let found = match <&[i64; WORD_ROWS]>::try_from(chunk) {
-                    Ok(whole) => packed_word(whole, holds),
-                    Err(_) => packed(chunk.iter().map(|number| holds(*number))),
-                };
+                // In a loop of its own: with the comparison in it, compilers gather numbers from afar.
+                let mut products = [0; WORD_ROWS];
+                for (product, number) in products.iter_mut().zip(chunk) {
+                    *product = turned(*number);
+                }
+                let found = packed_word(&products, |product| product <= greatest);
                 *bits = (found ^ flip) & known;
                 unknown += missing(known, chunk.len());
             }
@@ -191,7 +206,15 @@ pub fn find_texts(
     unknown: &mut u64,
 ) {
     let wanted = |text: &str| constants.contains(&text) != negated;
-    let nulls = texts.nulls().map(|nulls| nulls.slice(offset, rows));
+    let is_whole = |nulls: &NullBuffer| offset == 0 && rows == nulls.len();
+    let cut = |nulls: NullBuffer| {
+        if is_whole(&nulls) {
+            nulls
+        } else {
+            nulls.slice(offset, rows)
+        }
+    };
+    let nulls = texts.nulls().map(cut);
     let known = KnownRows::new(nulls.as_ref());
     let true_bits = &mut true_bits[..words(rows)];
     if let Texts::Dictionary(dictionary) = texts {
@@ -205,6 +228,14 @@ pub fn find_texts(
             let truth = |index: &i32| usize::try_from(*index).ok().and_then(|index| truths.get(index)) == Some(&true);
             *bits = packed(chunk.iter().map(truth)) & known;
             *unknown += missing(known, chunk.len());
+        }
+        return;
+    }
+    if let Texts::Alike(alike) = texts {
+        let all = if wanted(&alike.text) { u64::MAX } else { 0 };
+        for ((word, bits), known) in true_bits.iter_mut().enumerate().zip(known.words(rows)) {
+            *bits = all & known;
+            *unknown += missing(known, WORD_ROWS.min(rows - word * WORD_ROWS));
         }
         return;
     }
@@ -295,7 +326,7 @@ fn ints(column: &[i64], nulls: Option<&NullBuffer>, range: Accepted, true_bits: 
         || {
             for ((chunk, bits), known) in column.chunks(WORD_ROWS).zip(true_bits).zip(known.words(column.len())) {
                 let inside = match <&[i64; WORD_ROWS]>::try_from(chunk) {
-                    Ok(whole) => packed_word(whole, holds),
+                    Ok(whole) => packed_ints(whole, holds),
                     Err(_) => packed(chunk.iter().map(|number| holds(*number))),
                 };
                 *bits = ((inside & nothing) ^ flip) & known;
@@ -327,6 +358,24 @@ pub(crate) fn packed_word<T: Copy>(rows: &[T; WORD_ROWS], holds: impl Fn(T) -> b
     for (rows, bits) in rows.as_chunks::<LANES>().0.iter().zip(BITS.as_chunks::<LANES>().0) {
         for lane in 0..LANES {
             lanes[lane] |= if holds(rows[lane]) { bits[lane] } else { 0 };
+        }
+    }
+    lanes.iter().fold(0, |word, lane| word | lane)
+}
+
+/// The same for ints that come from memory, in order: of the one loop above compilers may make vectors of rows that lie
+/// far apart, which have to be waited for all at once.
+#[inline(always)]
+#[allow(clippy::inline_always)] // into the code for the machine's vectors
+pub(crate) fn packed_ints(rows: &[i64; WORD_ROWS], holds: impl Fn(i64) -> bool) -> u64 {
+    let mut found = [0_u64; WORD_ROWS];
+    for ((found, row), bit) in found.iter_mut().zip(rows).zip(BITS) {
+        *found = if holds(*row) { bit } else { 0 };
+    }
+    let mut lanes = [0_u64; LANES];
+    for found in found.as_chunks::<LANES>().0 {
+        for lane in 0..LANES {
+            lanes[lane] |= found[lane];
         }
     }
     lanes.iter().fold(0, |word, lane| word | lane)

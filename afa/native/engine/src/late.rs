@@ -73,7 +73,7 @@ impl Matcher<'_> {
     }
 
     /// Computes the list of a lane before a place, into the buffer.
-    fn enter_page(&mut self, key: &Key, lane: usize, place: Place) {
+    pub(crate) fn enter_page(&mut self, key: &Key, lane: usize, place: Place) {
         self.late.lane.copy(&key.spine.pages[place.page].entering[lane]);
         self.go_on(key, lane, place.page, 0, place.slot);
     }

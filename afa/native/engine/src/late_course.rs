@@ -117,13 +117,11 @@ impl Passing {
         if !is_final {
             return Finals::None;
         }
-        let ending = program.shapes.ending(program.shapes.first() + self.shape);
-        ending
-            .only()
-            .map_or(Finals::Several, |(place, configuration)| Finals::Only {
-                origin: self.origins.of(place),
-                configuration,
-            })
+        let only = program.shapes.only_ending(program.shapes.first() + self.shape);
+        only.map_or(Finals::Several, |(place, configuration)| Finals::Only {
+            origin: self.origins.of(place),
+            configuration,
+        })
     }
 
     /// Origins and codes of the words.

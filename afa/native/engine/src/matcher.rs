@@ -15,6 +15,9 @@ use crate::stretch::Stretch;
 
 /// The most entries of a run where patterns keep lists.
 pub(crate) const LISTED_RUN: usize = 32;
+/// The same where all of them are observed: a late event looks at whole windows there, and hardly any event changes a
+/// list.
+const OBSERVED_RUN: usize = 256;
 
 /// Everything that matching needs beside the key itself.
 pub struct Matcher<'a> {
@@ -61,7 +64,7 @@ impl Matcher<'_> {
             self.append_linear(key, rows, first_record);
         }
         let longest = self.longest_run();
-        let is_alone = self.lanes.len() == 1 && longest == LISTED_RUN;
+        let is_alone = self.lanes.len() == 1 && longest > 0;
         // No page takes more.
         let most = if is_alone {
             CHUNK_ROWS
@@ -73,7 +76,7 @@ impl Matcher<'_> {
             let record = first_record.map(|first| first + (rows.row(at) - rows.row(0)));
             let run = rows.count_run(at, most);
             if is_alone && run >= WORTHY_RUN {
-                self.append_run(key, rows.row(at), run, record);
+                self.append_run(key, (rows.row(at), run), longest, record);
                 at += run;
                 continue;
             }
@@ -125,6 +128,8 @@ impl Matcher<'_> {
             CHUNK_ROWS
         } else if self.any_gap_free() {
             0
+        } else if self.lanes.iter().all(|pattern| self.programs[*pattern].is_observed()) {
+            OBSERVED_RUN
         } else {
             LISTED_RUN
         }

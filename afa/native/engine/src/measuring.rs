@@ -109,7 +109,7 @@ impl Engine {
             classes.resize(begin, UNSEEN);
             let program = &mut self.programs[pattern];
             let end = begin + keys.len();
-            classify_rows(
+            let is_pinned = classify_rows(
                 program,
                 &self.rows,
                 chunk,
@@ -118,7 +118,7 @@ impl Engine {
                 times.oldest,
                 times.newest,
             );
-            if program.pinned.is_some() {
+            if program.pinned.is_some() && !is_pinned {
                 program.pin_rows(&self.rows, chunk, begin, keys, &mut classes);
             }
             if program.key_field.is_some() || program.speculation.is_some() {

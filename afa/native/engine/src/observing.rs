@@ -271,15 +271,16 @@ impl Engine {
 
     /// Tells matches that events after all others have brought.
     fn tell_added(&mut self, key: &Key, mut added: Vec<Found>) {
-        // The runs of a start event are followed once, whatever matches they have come to.
-        added.sort_by_key(|found| (found.pattern, found.start));
+        added.sort_by_key(|found| found.pattern);
         for added in added.chunk_by(|a, b| a.pattern == b.pattern) {
             let pattern = added[0].pattern;
             if self.programs[pattern].has_ways_apart() {
                 self.tell_ways(key, pattern, added);
                 continue;
             }
+            // The runs of a start event are followed once, whatever matches they have come to.
             let mut added = added.to_vec();
+            added.sort_by_key(|found| found.start);
             added.dedup_by_key(|found| (found.start, found.end));
             let Some(lane) = self.lanes.iter().position(|known| *known == pattern) else {
                 continue;

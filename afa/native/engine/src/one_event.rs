@@ -251,7 +251,7 @@ fn note_matches(program: &Program, plain: &mut PlainRows, key: &Folded, (number,
         end,
         configuration,
     };
-    let only = program.shapes.ending(key.shape()).only();
+    let only = program.shapes.only_ending(key.shape());
     if let Some((place, configuration)) = only {
         let start = key.start_rows().nth(place).unwrap_or(end);
         plain.found.push((number, found(start, configuration)));

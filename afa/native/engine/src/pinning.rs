@@ -7,14 +7,16 @@ use std::ops::Range;
 use arrow_buffer::NullBuffer;
 use foldhash::fast::FixedState;
 
+use crate::arrow_check::are_valid;
 use crate::arrow_rows::Column;
 use crate::arrow_text::Texts;
 use crate::chunk::{Chunk, Payload};
+use crate::compiled_body::CompiledBody;
 use crate::configuration::UNKNOWN;
 use crate::expression::{EventView, FieldPath, Node};
 use crate::forgetting::put;
 use crate::kernel::{rows_mask, vectorized};
-use crate::program::{Class, CompiledBody, Program};
+use crate::program::{Class, Program};
 use crate::rows::Rows;
 use crate::segment::NO_KEY;
 use crate::value::Value;
@@ -34,6 +36,8 @@ pub(crate) struct Pinned {
 
 /// Rows of a chunk whose types are looked at together.
 const BLOCK: usize = 64;
+/// With more values than this, they are not looked for together with the truths of predicates.
+pub(crate) const FEW_VALUES: usize = 8;
 
 /// Of rows whose type is known, and the same, the classes by the value of an int column.
 struct PinnedInts {
@@ -46,17 +50,8 @@ struct PinnedInts {
 
 impl PinnedInts {
     fn new(pinned: &Pinned, kind: Option<&str>) -> Self {
+        let (known, numbers): (Vec<i64>, Vec<usize>) = Self::of_kind(pinned, kind).unzip();
         let kind = kind.map_or(Value::Unknown, |kind| Value::Str(kind.into()));
-        let of_kind = pinned
-            .values
-            .iter()
-            .enumerate()
-            .filter(|(_, (_, known))| *known == kind);
-        let ints = of_kind.filter_map(|(number, (value, _))| match value {
-            Value::Int(int) => Some((*int, number)),
-            _ => None,
-        });
-        let (known, numbers): (Vec<i64>, Vec<usize>) = ints.unzip();
         let classes = pinned.classes.keys().map(|(class, _)| *class as usize + 1).max();
         let width = known.len() + 1;
         let mut table = vec![0; classes.unwrap_or(0) * width];
@@ -68,12 +63,17 @@ impl PinnedInts {
         Self { kind, known, table }
     }
 
+    /// The ints that came with a type, and their numbers among the values.
+    fn of_kind(pinned: &Pinned, kind: Option<&str>) -> impl Iterator<Item = (i64, usize)> {
+        let values = pinned.values.iter().enumerate();
+        values.filter_map(move |(number, value)| match value {
+            (Value::Int(int), known) if is_kind(known, kind) => Some((*int, number)),
+            _ => None,
+        })
+    }
+
     fn is_of(&self, kind: Option<&str>) -> bool {
-        match (&self.kind, kind) {
-            (Value::Str(known), Some(kind)) => **known == *kind,
-            (Value::Unknown, None) => true,
-            _ => false,
-        }
+        is_kind(&self.kind, kind)
     }
 
     /// Gives rows with these ints the classes that say which they have; a bit for each that has to be looked at alone.
@@ -106,6 +106,14 @@ impl PinnedInts {
     }
 }
 
+fn is_kind(known: &Value, kind: Option<&str>) -> bool {
+    match (known, kind) {
+        (Value::Str(known), Some(kind)) => **known == *kind,
+        (Value::Unknown, None) => true,
+        _ => false,
+    }
+}
+
 /// Of each int the place among those that are known, from 1 on.
 #[inline(always)]
 #[allow(clippy::inline_always)] // into the code for the machine's vectors
@@ -114,6 +122,41 @@ fn find_places(known: &[i64], ints: &[i64; BLOCK], places: &mut [u32; BLOCK]) {
         for (row, int) in places.iter_mut().zip(ints) {
             *row |= if int == known { place } else { 0 };
         }
+    }
+}
+
+/// Rows all of one type, none of which lacks an int in the column of the field.
+pub(crate) struct PinnedRows<'a> {
+    pub(crate) ints: &'a [i64],
+    /// The ints that are told apart, and their numbers among the values.
+    known: Vec<(i64, usize)>,
+}
+
+impl PinnedRows<'_> {
+    /// The ints that are told apart.
+    pub(crate) fn known(&self) -> impl Iterator<Item = i64> {
+        self.known.iter().map(|(int, _)| *int)
+    }
+}
+
+impl Pinned {
+    /// The same for some rows of a chunk, if they are such and few ints are told apart.
+    pub(crate) fn rows<'a>(&self, chunk: &'a Chunk, rows: Range<usize>) -> Option<PinnedRows<'a>> {
+        let column = IntColumn::of(chunk, &self.path)?;
+        let kind = column.kind(&rows)?;
+        let ints = PinnedInts::of_kind(self, kind);
+        let known: Vec<(i64, usize)> = ints.take(FEW_VALUES + 1).collect();
+        let is_whole = are_valid(column.nulls.as_ref(), rows.start, rows.end);
+        (is_whole && (1..=FEW_VALUES).contains(&known.len())).then(|| PinnedRows {
+            ints: &column.ints[rows],
+            known,
+        })
+    }
+
+    /// The classes of events that have a class without value, by the place of their value among those of rows.
+    pub(crate) fn classes_of(&self, class: u32, rows: &PinnedRows<'_>) -> impl Iterator<Item = (usize, u32)> {
+        let known = rows.known.iter().enumerate();
+        known.filter_map(move |(place, (_, number))| Some((place, *self.classes.get(&(class, *number))?)))
     }
 }
 
@@ -172,14 +215,19 @@ impl<'a> IntColumn<'a> {
         }
     }
 
+    /// The type of rows that are all of one, or have none.
+    #[allow(clippy::option_option)] // of two different meanings
+    fn kind(&self, rows: &Range<usize>) -> Option<Option<&'a str>> {
+        match self.kinds {
+            None => Some(None),
+            Some((kinds, offset)) => kinds.all_alike(offset + rows.start..offset + rows.end).map(Some),
+        }
+    }
+
     /// Pins rows together; a bit for each that has to be looked at alone.
     fn pin(&self, pinned: &Pinned, block: Range<usize>, ints: &mut Option<PinnedInts>, classes: &mut [u32]) -> u64 {
-        let is_whole = |nulls: &NullBuffer| nulls.slice(block.start, block.len()).null_count() == 0;
-        let kind = match self.kinds {
-            None => Some(None),
-            Some((kinds, offset)) => kinds.all_alike(offset + block.start..offset + block.end).map(Some),
-        };
-        let Some(kind) = kind.filter(|_| self.nulls.as_ref().is_none_or(is_whole)) else {
+        let is_whole = are_valid(self.nulls.as_ref(), block.start, block.end);
+        let Some(kind) = self.kind(&block).filter(|_| is_whole) else {
             return rows_mask(block.len());
         };
         if ints.as_ref().is_some_and(|ints| !ints.is_of(kind)) {

@@ -7,6 +7,7 @@ use foldhash::fast::FixedState;
 
 use crate::arrow_rows::{ArrowRows, Column};
 use crate::chunk::{Chunk, Payload};
+use crate::column_logic::test_condition;
 use crate::column_tests::test_column;
 use crate::expression::{FieldPath, Node};
 use crate::forgetting::{Marks, Numbers, put};
@@ -167,7 +168,10 @@ impl Predicates {
                     true
                 })
             }
-            (Payload::Arrow(rows), None) => test_column(rows, node, bits).map(|more| unknown = more).is_some(),
+            (Payload::Arrow(rows), None) => {
+                let tested = test_column(rows, node, bits).or_else(|| test_condition(rows, node, bits));
+                tested.map(|more| unknown = more).is_some()
+            }
             _ => false,
         };
         if !done {
@@ -208,8 +212,9 @@ pub(crate) fn plain_comparison(node: &Node) -> Option<(&FieldPath, Comparison, &
     }
 }
 
+/// Compares a field of all rows, if there is a way to by column.
 #[allow(clippy::cast_precision_loss)] // int with float compares as float64
-fn compare_column(
+pub(crate) fn compare_column(
     rows: &ArrowRows,
     path: &FieldPath,
     comparison: Comparison,

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 
 use crate::chunk::Chunk;
+use crate::compiled_body::{CompiledBody, Needs};
 use crate::configuration::{Code, FINAL, Sets, UNKNOWN};
 use crate::epochs::{Alive, ClassTable, Epoch, Epochs, Life, Moves, NOTHING};
-use crate::expression::{FieldPath, Node};
+use crate::expression::FieldPath;
 use crate::forgetting::{Numbers, put};
 use crate::pattern::{Body, Frame, Register, Window};
-use crate::pinning::{Pinned, only_field};
+use crate::pinning::Pinned;
 use crate::predicate::{Columns, Predicates};
 use crate::predicate_index::PredicateIndex;
 use crate::query::{Output, Query};
@@ -34,22 +35,6 @@ pub struct Shared {
     pub(crate) arcs_version: u64,
 }
 
-pub(crate) struct CompiledBody {
-    pub(crate) body: Body,
-    /// Conjuncts that read the event alone: part of the event's class. None: forgotten, as no living arc has it.
-    pub(crate) predicates: Option<Vec<u32>>,
-    /// The other conjuncts.
-    pub(crate) residual: Vec<Node>,
-    /// Whether a residual reads the event.
-    pub(crate) decides: bool,
-    /// Whether the transfer reads the event.
-    pub(crate) computes: bool,
-    /// All that the rest of its fence and its transfer read of the event beside its type, if that is one field.
-    pub(crate) only_field: Option<FieldPath>,
-    /// Whether an arc had it before, so that its fields are read already and it fits the chain if there is one.
-    pub(crate) was_alive: bool,
-}
-
 /// The bodies that an event of a class may take.
 pub(crate) struct Class {
     pub(crate) consuming: Vec<u32>,
@@ -58,13 +43,6 @@ pub(crate) struct Class {
     pub(crate) origin: Code,
     /// Which value its events have, where that is known.
     pub(crate) value: Option<usize>,
-}
-
-impl CompiledBody {
-    /// The predicates of a body that is alive.
-    pub(crate) fn predicates(&self) -> &[u32] {
-        self.predicates.as_deref().unwrap_or_default()
-    }
 }
 
 impl Class {
@@ -222,24 +200,24 @@ impl Program {
         if let Some(number) = self.body_numbers.get(&body) {
             return *number;
         }
-        let (predicates, residual) = body.parted();
+        let mut parts = body.parts();
+        let needs = Needs::of(&mut parts, shared);
+        self.add_body(CompiledBody::new(body, needs, parts.rest))
+    }
+
+    /// The number of a body that the event alone decides nothing about, new or known.
+    fn remaining_number(&mut self, body: Body) -> u32 {
+        let known = self.body_numbers.get(&body).copied();
+        known.unwrap_or_else(|| {
+            let rest = body.fence.clone();
+            self.add_body(CompiledBody::new(body, Needs::default(), rest))
+        })
+    }
+
+    fn add_body(&mut self, compiled: CompiledBody) -> u32 {
         let number = self.free_bodies.take(self.bodies.len());
-        let compiled = CompiledBody {
-            only_field: only_field(residual.iter().chain(body.transfer.iter().map(|(_, node)| node))),
-            decides: residual.iter().any(Node::reads_event),
-            computes: body.transfer.iter().any(|(_, node)| node.reads_event()),
-            body: body.clone(),
-            predicates: Some(
-                predicates
-                    .into_iter()
-                    .map(|node| shared.predicates.number(node))
-                    .collect(),
-            ),
-            residual,
-            was_alive: false,
-        };
+        self.body_numbers.insert(compiled.body.clone(), number);
         put(&mut self.bodies, number, compiled);
-        self.body_numbers.insert(body, number);
         number
     }
 
@@ -316,11 +294,10 @@ impl Program {
         let mut predicates = Vec::new();
         for body in &bodies {
             let compiled = &mut self.bodies[*body as usize];
-            let own = compiled.predicates.get_or_insert_with(|| {
-                let (nodes, _) = compiled.body.parted();
-                nodes.into_iter().map(|node| shared.predicates.number(node)).collect()
-            });
-            predicates.extend_from_slice(own);
+            if compiled.needs.is_none() {
+                compiled.needs = Some(Needs::of(&mut compiled.body.parts(), shared));
+            }
+            predicates.extend(compiled.all_predicates());
         }
         predicates.sort_unstable();
         predicates.dedup();
@@ -446,7 +423,14 @@ impl Program {
             index.is_ok_and(|bit| truths[bit / 64] >> (bit % 64) & 1 != 0)
         };
         let takes = |body: &&u32| self.bodies[**body as usize].predicates().iter().all(holds);
-        let mut enabled: Vec<u32> = alive.bodies.iter().filter(takes).copied().collect();
+        let taken = alive.bodies.iter().filter(takes);
+        let taken: Vec<(u32, Option<Body>)> = taken
+            .map(|body| (*body, self.bodies[*body as usize].remaining(&holds)))
+            .collect();
+        let number_of =
+            |(body, remaining): (u32, Option<Body>)| remaining.map_or(body, |rest| self.remaining_number(rest));
+        let mut enabled: Vec<u32> = taken.into_iter().map(number_of).collect();
+        enabled.sort_unstable();
         enabled.dedup();
         let class = self.class_number(enabled);
         match &mut self.alive[number as usize].classes {

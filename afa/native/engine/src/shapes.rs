@@ -19,31 +19,15 @@ use crate::program::Program;
 pub(crate) const NO_SHAPE: u32 = u32::MAX;
 /// Longer lists have no shape.
 pub(crate) const MOST_WORDS: usize = 12;
+/// Of a shape with more endings than this it is not noted what they are.
+const MOST_ENDINGS: usize = 2 * MOST_WORDS;
 /// With more moves than this the shapes begin anew.
 const MOST_MOVES: usize = 1 << 18;
 /// Shapes that came again less often than this on average are not worth their memory.
 const WORTHY_USES: usize = 8;
 
-/// Which word of a shape has a final state, and in which configuration, if that is only one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ending {
-    place: u32,
-    configuration: u32,
-}
-
-impl Ending {
-    const SEVERAL: Self = Self {
-        place: u32::MAX,
-        configuration: 0,
-    };
-
-    /// The word's place and the configuration, if there is only one of each.
-    #[inline]
-    pub(crate) fn only(self) -> Option<(usize, u32)> {
-        let place = self.place as usize;
-        (place < MOST_WORDS).then_some((place, self.configuration))
-    }
-}
+/// A word of a shape that has a final state, by its place, and the configuration.
+pub(crate) type Ending = (u8, u32);
 
 /// The moves of all shapes.
 #[derive(Clone, Copy)]
@@ -101,7 +85,8 @@ pub(crate) struct Shapes {
     numbers: HashTable<u32>,
     /// The codes of each; what is `DEAD` lies behind the end.
     codes: Vec<[Code; MOST_WORDS]>,
-    /// What of each is final, if a move leads there.
+    /// What of each is final, if a move leads there: where it begins and ends among all endings.
+    endings_of: Vec<(u32, u32)>,
     endings: Vec<Ending>,
     /// By shape and class.
     moves: Vec<Move>,
@@ -168,10 +153,30 @@ impl Shapes {
         self.old.clear();
     }
 
-    /// What of a shape is final; a move must lead there.
+    /// What of a shape is final, if that is not much; a move must lead there.
     #[inline]
-    pub(crate) fn ending(&self, shape: u32) -> Ending {
-        self.endings[(shape - self.first) as usize]
+    pub(crate) fn endings(&self, shape: u32) -> &[Ending] {
+        let (begin, end) = self.endings_of[(shape - self.first) as usize];
+        &self.endings[begin as usize..end as usize]
+    }
+
+    /// The only one of these, if there is only one.
+    #[inline]
+    pub(crate) fn only_ending(&self, shape: u32) -> Option<(usize, u32)> {
+        match self.endings(shape) {
+            [(place, configuration)] => Some((usize::from(*place), *configuration)),
+            _ => None,
+        }
+    }
+
+    /// Notes them, unless they are known.
+    fn note_endings(&mut self, shape: u32, endings: impl Iterator<Item = Ending>) {
+        let place = (shape - self.first) as usize;
+        if self.endings_of[place] == (0, 0) {
+            let begin = number_of(self.endings.len());
+            self.endings.extend(endings);
+            self.endings_of[place] = (begin, number_of(self.endings.len()));
+        }
     }
 
     /// Whether a number still stands for a shape.
@@ -216,6 +221,7 @@ impl Shapes {
             self.old.push((first, codes));
         }
         self.numbers.clear();
+        self.endings_of.clear();
         self.endings.clear();
         self.idle.clear();
         self.moves = Vec::new();
@@ -244,7 +250,7 @@ impl Shapes {
         }
         let place = number_of(self.codes.len());
         self.codes.push(codes);
-        self.endings.push(Ending::SEVERAL);
+        self.endings_of.push((0, 0));
         self.idle.push(0);
         self.moves.resize(self.codes.len() << self.class_bits, Move::UNKNOWN);
         let hash_again = |number: &u32| hash_of(&self.codes[*number as usize]);
@@ -328,27 +334,21 @@ impl Program {
         }
         let is_final = next.iter().any(|code| code & FINAL != 0);
         let next = std::array::from_fn(|place| next[place]);
-        let ending = if is_final {
-            self.ending_of(&next)
-        } else {
-            Ending::SEVERAL
-        };
-        let next = self.shapes.number(next) - self.shapes.first;
-        self.shapes.endings[next as usize] = ending;
-        Move::of(next, kept, started != DEAD, is_final)
+        let endings = if is_final { self.endings_of(&next) } else { Vec::new() };
+        let next = self.shapes.number(next);
+        self.shapes.note_endings(next, endings.into_iter());
+        Move::of(next - self.shapes.first, kept, started != DEAD, is_final)
     }
 
-    /// What is final of these codes.
-    fn ending_of(&self, codes: &[Code; MOST_WORDS]) -> Ending {
+    /// What is final of these codes, if that is not much.
+    fn endings_of(&self, codes: &[Code; MOST_WORDS]) -> Vec<Ending> {
         let marked = (0..).zip(codes).filter(|(_, code)| **code & FINAL != 0);
-        let mut endings = marked.flat_map(|(place, code)| {
+        let endings = marked.flat_map(|(place, code)| {
             let members = self.final_members(*code);
-            members.map(move |configuration| Ending { place, configuration })
+            members.map(move |configuration| (place, configuration))
         });
-        match (endings.next(), endings.next()) {
-            (Some(only), None) => only,
-            _ => Ending::SEVERAL,
-        }
+        let few: Vec<Ending> = endings.take(MOST_ENDINGS + 1).collect();
+        if few.len() > MOST_ENDINGS { Vec::new() } else { few }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::key::{Key, Tomb};
 use crate::lane::List;
 use crate::matcher::{Matcher, expiry, is_closed};
 use crate::page::Page;
-use crate::program::{Program, UNRELEASED, UNSEEN};
+use crate::program::{Program, UNSEEN};
 use crate::rows::{Rows, parts};
 use crate::snapshot_form::{SnapshotFault, Writer, digest, seal};
 use crate::spine::Place;
@@ -154,14 +154,8 @@ impl Matcher<'_> {
         let Some(place) = place else {
             return List::from_slice(key.lanes[lane].list());
         };
-        let (page, pattern) = (&key.spine.pages[place.page], self.lanes[lane]);
-        let mut list = List::from_slice(page.entering[lane].list());
-        for row in page.rows().take(place.slot) {
-            if self.rows.class(pattern, row) < UNRELEASED {
-                self.step_plainly(pattern, &mut list, row, true);
-            }
-        }
-        list
+        self.enter_page(key, lane, place);
+        List::from_slice(self.late.lane.list())
     }
 
     /// AFA+O: the least sequence number of the entries from a place on.

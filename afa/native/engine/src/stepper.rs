@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::configuration::{DEAD, FINAL, Word, code_of, start_row, word};
+use crate::idle::Outlook;
 use crate::keeping::keep_to;
 use crate::lane::{Lane, List, SHORT_LIST};
 use crate::matcher::expiry;
@@ -26,8 +27,8 @@ pub(crate) trait Witness {
     /// A word has a final state after the entry of this number.
     fn note(&mut self, program: &Program, at: usize, word: Word);
 
-    /// The same of the only word that has one, and in its only final configuration.
-    fn note_only(&mut self, program: &Program, at: usize, word: Word, configuration: u32);
+    /// The same of one final configuration.
+    fn note_one(&mut self, at: usize, word: Word, configuration: u32);
 
     /// The next entry before which the list is to be kept.
     #[inline]
@@ -49,7 +50,7 @@ impl Witness for Nobody {
     fn note(&mut self, _: &Program, _: usize, _: Word) {}
 
     #[inline]
-    fn note_only(&mut self, _: &Program, _: usize, _: Word, _: u32) {}
+    fn note_one(&mut self, _: usize, _: Word, _: u32) {}
 }
 
 /// A pattern that steps its lists.
@@ -352,10 +353,11 @@ impl Cursor {
     ) -> usize {
         let moves = program.shapes.moves();
         let (mut at, classes) = (range.start, &entries.classes[..range.end]);
+        let mut outlook = Outlook::default();
         loop {
             // Queries ignore most events, other patterns hardly any.
             at = if program.query.is_some() {
-                at + count_idle(moves.idle(self.shape), &classes[at..])
+                outlook.next_busy(self.shape, moves.idle(self.shape), classes, at)
             } else {
                 self.go_plainly(starts, moves, classes, at, &entries.row)
             };
@@ -430,10 +432,13 @@ impl Cursor {
     #[inline(never)] // seldom called, and the loop needs the registers
     fn note_finals(self, starts: &Starts, program: &Program, at: usize, witness: &mut impl Witness) {
         let shape = program.shapes.first() + self.shape;
-        let (codes, ending) = (program.shapes.codes(shape), program.shapes.ending(shape));
+        let (codes, endings) = (program.shapes.codes(shape), program.shapes.endings(shape));
         let word_at = |place: usize| word(starts[self.place(place)], codes[place]);
-        if let Some((place, configuration)) = ending.only() {
-            return witness.note_only(program, at, word_at(place), configuration);
+        if !endings.is_empty() {
+            for (place, configuration) in endings {
+                witness.note_one(at, word_at((*place).into()), *configuration);
+            }
+            return;
         }
         for place in (0..self.last.length()).filter(|place| codes[*place] & FINAL != 0) {
             witness.note(program, at, word_at(place));
@@ -455,16 +460,6 @@ impl Cursor {
         }
         (lane.shape, lane.expires) = (shape, expires);
     }
-}
-
-/// How many of the first entries have classes that change nothing; those are given as bits.
-fn count_idle(idle: u64, classes: &[u32]) -> usize {
-    const BLOCK: usize = 16;
-    let is_idle = |class: &u32| *class < u64::BITS && idle >> (class % u64::BITS) & 1 != 0;
-    let blocks = classes.as_chunks::<BLOCK>().0.iter();
-    let whole = blocks.take_while(|block| block.iter().fold(true, |all, class| all & is_idle(class)));
-    let passed = BLOCK * whole.count();
-    passed + classes[passed..].iter().take_while(|class| is_idle(class)).count()
 }
 
 /// Of entries in order, how many of the first lie before every window that may close: that of the list's first word,

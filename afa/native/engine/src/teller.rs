@@ -1,20 +1,20 @@
 //! Telling the matches of one key, one after the other: what is the same for many is found once.
 
-use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, IdSlot, Outcome};
+use crate::change_table::{ChangeKind, ChangeRow, ChangeTable, IdSlot};
 use crate::domain::Domain;
 use crate::event::IdRef;
 use crate::found::Found;
 use crate::key::Key;
 use crate::program::Program;
 use crate::rows::{Rows, parts};
-use crate::telling::{Held, KnownOutcome, Telling, index_of};
+use crate::telling::{Held, Telling, index_of};
 
 /// An event at which matches begin or end.
 #[derive(Clone, Copy, Debug)]
-struct Edge {
+pub(crate) struct Edge {
     row: u32,
-    ts: i64,
-    id: IdSlot,
+    pub(crate) ts: i64,
+    pub(crate) id: IdSlot,
 }
 
 impl Edge {
@@ -29,7 +29,7 @@ impl Edge {
 }
 
 /// Finds events, most of which are of the chunk of the one before.
-struct Edges<'a> {
+pub(crate) struct Edges<'a> {
     rows: &'a Rows,
     /// The chunk that was looked at last, and its times.
     number: usize,
@@ -39,7 +39,7 @@ struct Edges<'a> {
 }
 
 impl<'a> Edges<'a> {
-    fn new(rows: &'a Rows) -> Self {
+    pub(crate) fn new(rows: &'a Rows) -> Self {
         Self {
             rows,
             number: usize::MAX,
@@ -49,7 +49,7 @@ impl<'a> Edges<'a> {
     }
 
     #[inline]
-    fn find(&mut self, row: u32, table: &mut ChangeTable) -> Edge {
+    pub(crate) fn find(&mut self, row: u32, table: &mut ChangeTable) -> Edge {
         let (number, offset) = parts(row);
         if number != self.number {
             self.turn_to(number);
@@ -185,8 +185,10 @@ impl Teller<'_> {
 
     /// What matches of this one's pattern and configuration are like.
     fn sample(&mut self, found: &Found) -> Sample {
-        let known = self.telling.find_outcome(found.pattern, found.configuration);
-        let outcome = known.unwrap_or_else(|| self.new_outcome(found.pattern, found.configuration));
+        let program = &self.programs[found.pattern];
+        let outcome = self
+            .telling
+            .outcome_of(self.table, program, found.pattern, found.configuration);
         let manner = self.telling.manners[found.pattern];
         Sample {
             pattern: found.pattern,
@@ -204,19 +206,6 @@ impl Teller<'_> {
                 ..ChangeRow::punctuation(0, 0, 0, 0)
             },
         }
-    }
-
-    #[cold]
-    fn new_outcome(&mut self, pattern: usize, number: u32) -> u32 {
-        let (state, registers) = self.programs[pattern].told_of(number);
-        self.table.outcomes.push(Outcome {
-            pattern: index_of(pattern),
-            state,
-            registers,
-        });
-        let (mark, place) = (self.telling.mark, index_of(self.table.outcomes.len() - 1));
-        *self.telling.known_outcome(pattern, number) = KnownOutcome { mark, place };
-        place
     }
 
     /// Of what was told last: an insert that is not final yet waits; a retraction of one that waits says nothing.

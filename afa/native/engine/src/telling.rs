@@ -41,7 +41,7 @@ pub struct Telling {
     /// By pattern and configuration.
     outcomes: Vec<Vec<KnownOutcome>>,
     /// Older marks of outcomes do not count.
-    pub(crate) mark: u32,
+    mark: u32,
     /// The table's keys, by their names.
     keys: HashTable<u32>,
     last_key: Option<u32>,
@@ -52,9 +52,9 @@ pub struct Telling {
 
 /// The place of an outcome in the table, if the mark counts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct KnownOutcome {
-    pub(crate) mark: u32,
-    pub(crate) place: u32,
+struct KnownOutcome {
+    mark: u32,
+    place: u32,
 }
 
 /// How matches of a pattern are told. There may be many patterns: small, so that all stay near.
@@ -96,9 +96,35 @@ impl Telling {
         }
     }
 
+    /// The place of an outcome, which the table has then.
+    #[inline]
+    pub(crate) fn outcome_of(
+        &mut self,
+        table: &mut ChangeTable,
+        program: &Program,
+        pattern: usize,
+        configuration: u32,
+    ) -> u32 {
+        let known = self.find_outcome(pattern, configuration);
+        known.unwrap_or_else(|| self.new_outcome(table, program, pattern, configuration))
+    }
+
+    #[cold]
+    fn new_outcome(&mut self, table: &mut ChangeTable, program: &Program, pattern: usize, configuration: u32) -> u32 {
+        let (state, registers) = program.told_of(configuration);
+        table.outcomes.push(Outcome {
+            pattern: index_of(pattern),
+            state,
+            registers,
+        });
+        let (mark, place) = (self.mark, index_of(table.outcomes.len() - 1));
+        *self.known_outcome(pattern, configuration) = KnownOutcome { mark, place };
+        place
+    }
+
     /// The place of an outcome that the table has.
     #[inline]
-    pub(crate) fn find_outcome(&mut self, pattern: usize, configuration: u32) -> Option<u32> {
+    fn find_outcome(&mut self, pattern: usize, configuration: u32) -> Option<u32> {
         let mark = self.mark;
         let manner = &self.manners[pattern];
         if manner.last_configuration == configuration && manner.last_outcome.mark == mark {
@@ -110,7 +136,7 @@ impl Telling {
         (known.mark == mark).then_some(known.place)
     }
 
-    pub(crate) fn known_outcome(&mut self, pattern: usize, configuration: u32) -> &mut KnownOutcome {
+    fn known_outcome(&mut self, pattern: usize, configuration: u32) -> &mut KnownOutcome {
         if self.outcomes.len() <= pattern {
             self.outcomes.resize_with(pattern + 1, Vec::new);
         }
@@ -181,7 +207,7 @@ impl Engine {
         self.findings.list.clear();
     }
 
-    fn ready_manners(&mut self) {
+    pub(crate) fn ready_manners(&mut self) {
         if self.telling.manners.len() != self.programs.len() {
             let unknown = self.telling.unknown_outcome();
             let manner = |program: &Program| Manner {

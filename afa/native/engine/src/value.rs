@@ -269,6 +269,19 @@ impl Comparison {
         }
     }
 
+    /// The operator that is true where this one is false.
+    #[must_use]
+    pub fn opposite(self) -> Self {
+        match self {
+            Self::Equal => Self::NotEqual,
+            Self::NotEqual => Self::Equal,
+            Self::Less => Self::GreaterEqual,
+            Self::LessEqual => Self::Greater,
+            Self::Greater => Self::LessEqual,
+            Self::GreaterEqual => Self::Less,
+        }
+    }
+
     fn is_equality(self) -> bool {
         matches!(self, Self::Equal | Self::NotEqual)
     }

@@ -5,26 +5,21 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::class_reader::ClassReader;
-use crate::configuration::{Code, DEAD, Link, SLOW, unmarked};
+use crate::configuration::{Code, DEAD, FINAL, Link, SLOW, unmarked};
 use crate::found::Found;
+use crate::idle::count_idle;
 use crate::key::Key;
-use crate::program::{Program, UNRELEASED, UNSEEN};
+use crate::page::{MOST_ENTRIES, Page};
+use crate::program::{Program, UNRELEASED};
 use crate::rows::Rows;
 use crate::spine::Place;
-
-/// The events that were bound to one variable: the first ones of a trail.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Part {
-    pub(crate) trail: usize,
-    pub(crate) length: usize,
-}
+use crate::trails::{Bound, Part, Trails};
 
 /// By variable what was bound; few queries have many.
 type Parts = SmallVec<[Part; 4]>;
 
 /// What leads to one configuration: by variable what was bound.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Way {
     configuration: u32,
     parts: Parts,
@@ -33,163 +28,281 @@ struct Way {
 /// A match, and by variable what it has bound.
 #[derive(Debug)]
 pub(crate) struct Followed {
-    pub(crate) record: u32,
-    pub(crate) end: u32,
-    pub(crate) configuration: u32,
+    /// Its place among those that are asked for.
+    pub(crate) number: u32,
     pub(crate) parts: Parts,
 }
 
-/// Where a class leads from a set, and how; of no class if that depends on the event itself.
+/// Matches of one pattern, and the places of those that begin with one event, in order of their ends.
+#[derive(Clone, Copy)]
+pub(crate) struct AskedFor<'a> {
+    pub(crate) found: &'a [Found],
+    pub(crate) places: &'a [u32],
+}
+
+/// Where a class leads from a set, and how.
 #[derive(Debug)]
 struct Step {
     class: u32,
     code: Code,
-    next: Code,
     links: Arc<[Link]>,
+    /// What is reached, without configurations that lead nowhere.
+    next: Code,
+    /// The configurations that are left, if some were.
+    left: Option<Arc<[u32]>>,
+}
+
+/// A set of one configuration that is not final, and the classes, as bits, whose events leave it as it is, but for
+/// configurations that lead nowhere, as far as they were met.
+#[derive(Clone, Copy, Debug, Default)]
+struct Plain {
+    code: Code,
+    idle: u64,
+    /// Those whose events are bound to this variable.
+    binds: u64,
+    variable: u16,
 }
 
 /// Steps that were asked for last.
-#[derive(Debug)]
-pub(crate) struct Steps(Vec<Step>);
+#[derive(Debug, Default)]
+pub(crate) struct Steps {
+    known: Vec<Option<Step>>,
+    plain: [Plain; Self::MOST_PLAIN],
+}
 
 /// The ways of one start event.
 #[derive(Debug, Default)]
 pub(crate) struct Ways {
     live: Vec<Way>,
-    /// Rows, each list in order.
-    pub(crate) trails: Vec<Vec<u32>>,
+    before: Vec<Way>,
+    pub(crate) trails: Trails,
     pub(crate) matches: Vec<Followed>,
-}
-
-impl Default for Steps {
-    fn default() -> Self {
-        let nothing = || Step {
-            class: UNSEEN,
-            code: DEAD,
-            next: DEAD,
-            links: Arc::new([]),
-        };
-        Self(std::iter::repeat_with(nothing).take(Self::MOST).collect())
-    }
 }
 
 impl Steps {
     const MOST: usize = 64;
+    const MOST_PLAIN: usize = 16;
+
+    /// What is known of a set.
+    #[inline]
+    fn plain(&mut self, code: Code) -> &mut Plain {
+        let plain = &mut self.plain[unmarked(code) % Self::MOST_PLAIN];
+        if plain.code != code {
+            *plain = Plain {
+                code,
+                ..Plain::default()
+            };
+        }
+        plain
+    }
 
     #[inline]
     fn find(&mut self, program: &mut Program, rows: &Rows, class: u32, code: Code, row: u32) -> &Step {
-        let place = (class as usize * 8 + unmarked(code)) % Self::MOST;
-        if (self.0[place].class, self.0[place].code) != (class, code) {
-            self.0[place] = Self::ask(program, rows, class, code, row);
+        if self.known.is_empty() {
+            self.known.resize_with(Self::MOST, || None);
         }
-        &self.0[place]
+        let place = (class as usize * 8 + unmarked(code)) % Self::MOST;
+        let is_it = |known: &Step| (known.class, known.code) == (class, code);
+        if !self.known[place].as_ref().is_some_and(is_it) {
+            let step = self.ask(program, rows, class, code, row);
+            self.known[place] = Some(step);
+        }
+        self.known[place].as_ref().expect("asked for right before")
     }
 
     #[inline(never)]
-    fn ask(program: &mut Program, rows: &Rows, class: u32, code: Code, row: u32) -> Step {
+    fn ask(&mut self, program: &mut Program, rows: &Rows, class: u32, code: Code, row: u32) -> Step {
         let (set, view) = (unmarked(code), rows.view(row));
+        // What was counted when the list was stepped is not counted again.
+        let counted = (program.errors, program.evaluations);
         let next = program.step(class, code, &view);
         let links = program.links(class, set, &view);
         let is_lasting = program.sets.transition(class, set) & SLOW == 0;
+        (program.errors, program.evaluations) = counted;
+        let left = program.without_dead_ends(next);
+        let is_alone = program.sets.size(code) == 1 && code & FINAL == 0 && left == code;
+        if is_alone && is_lasting && class < u64::BITS {
+            let mut staying = links.iter().filter(|link| link.from == link.to);
+            if let (Some(link), None) = (staying.next(), staying.next()) {
+                self.plain(code).learn(class, link.binds);
+            }
+        }
         Step {
-            class: if is_lasting { class } else { UNSEEN },
+            // Of no class if it depends on the event itself.
+            class: if is_lasting { class } else { UNRELEASED },
             code,
-            next,
             links,
+            next: left,
+            left: (left != next).then(|| program.sets.set(left).members.clone()),
         }
     }
 }
 
+/// How many entries of a page, from a slot on, come before this row.
+#[inline]
+fn count_before(page: &Page, from: usize, row: u32) -> usize {
+    if page.is_run() {
+        let ahead = row.wrapping_sub(page.row(from)) as usize;
+        return ahead.min(page.len() - from);
+    }
+    (from..page.len()).take_while(|slot| page.row(*slot) != row).count()
+}
+
+impl Plain {
+    fn learn(&mut self, class: u32, binds: Option<u16>) {
+        match binds {
+            None => self.idle |= 1 << class,
+            Some(variable) if self.binds == 0 || self.variable == variable => {
+                self.binds |= 1 << class;
+                self.variable = variable;
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+impl Program {
+    /// A set without the configurations of states that no arc leaves.
+    fn without_dead_ends(&mut self, code: Code) -> Code {
+        if code & FINAL == 0 {
+            return code;
+        }
+        let goes_on = |member: &u32| {
+            let state = self.sets.configuration(*member).state;
+            self.bodies.iter().any(|known| known.body.source == state)
+        };
+        let set = self.sets.set(code).clone();
+        let members: Vec<u32> = set.members.iter().copied().filter(goes_on).collect();
+        if members.len() == set.members.len() {
+            return code;
+        }
+        let left = self.sets.set_number(members, set.consumed, set.is_cut);
+        self.code(left)
+    }
+}
+
 impl Ways {
-    /// Follows those of the event at a place to the last of some matches, which are in order of their ends.
+    /// Follows those of the event at a place to the last of the matches that are asked for.
     pub(crate) fn follow(
+        &mut self,
         program: &mut Program,
-        rows: &Rows,
-        key: &Key,
+        (rows, key): (&Rows, &Key),
         place: Place,
-        found: &[Found],
+        asked: AskedFor<'_>,
         steps: &mut Steps,
-    ) -> Self {
-        let mut classes = ClassReader::new(rows, found[0].pattern);
-        let mut code = program.origin(classes.of(key.spine.row(place)));
-        let variables = program.query.as_ref().map_or(0, |query| query.variables.len());
-        let mut followed = Self::default();
-        followed
-            .live
-            .extend(program.sets.set(code).members.iter().map(|configuration| Way {
-                configuration: *configuration,
-                parts: SmallVec::from_elem(Part::default(), variables),
-            }));
-        let (mut left, mut first) = (found, place.slot);
+    ) {
+        let (mut places, pattern) = (asked.places, asked.found[0].pattern);
+        let mut code = program.origin(rows.class(pattern, key.spine.row(place)));
+        self.begin(program, code);
+        let mut first = place.slot;
+        let mut gathered = [0; MOST_ENTRIES];
         for number in place.page..key.spine.pages.len() {
             let page = &key.spine.pages[number];
-            for slot in first..page.len() {
-                if left.is_empty() || code == DEAD {
-                    return followed;
+            let classes = page.classes(pattern, (first, page.len()), rows, &mut gathered);
+            let mut at = 0;
+            while at < classes.len() {
+                let Some(next) = places.first().filter(|_| code != DEAD) else {
+                    return;
+                };
+                let from = first + at;
+                let end = at + count_before(page, from, asked.found[*next as usize].end);
+                at += self.go_plainly(*steps.plain(code), &classes[at..end], |slot| page.row(from + slot));
+                let Some(class) = classes.get(at).filter(|class| **class < UNRELEASED) else {
+                    at += 1;
+                    continue;
+                };
+                let row = page.row(first + at);
+                let step = steps.find(program, rows, *class, code, row);
+                self.go(&step.links, row);
+                code = step.next;
+                places = self.end(asked.found, places, row);
+                if let Some(left) = &step.left {
+                    self.live.retain(|way| left.contains(&way.configuration));
                 }
-                let row = page.row(slot);
-                let class = classes.of(row);
-                if class < UNRELEASED {
-                    let step = steps.find(program, rows, class, code, row);
-                    followed.go(&step.links, row);
-                    code = step.next;
-                    let ending = left.iter().take_while(|found| found.end == row).count();
-                    followed.end(&left[..ending]);
-                    left = &left[ending..];
-                }
+                at += 1;
             }
             first = 0;
         }
-        followed
     }
 
-    /// Follows links at an event.
+    /// Of each trail, how much of it a match has bound.
+    pub(crate) fn lengths(&self) -> Vec<usize> {
+        let mut lengths = vec![0; self.trails.all().len()];
+        for part in self.matches.iter().flat_map(|found| &found.parts) {
+            if let Bound::Trail(trail) = part.events() {
+                lengths[trail] = lengths[trail].max(part.length as usize);
+            }
+        }
+        lengths
+    }
+
+    fn begin(&mut self, program: &Program, code: Code) {
+        let variables = program.query.as_ref().map_or(0, |query| query.variables.len());
+        let way = |configuration: &u32| Way {
+            configuration: *configuration,
+            parts: SmallVec::from_elem(Part::default(), variables),
+        };
+        self.trails.clear();
+        self.matches.clear();
+        self.live.clear();
+        self.live.extend(program.sets.set(code).members.iter().map(way));
+    }
+
+    /// Goes over events that leave the only way as it is but for what it binds; the answer is over how many.
+    #[inline]
+    fn go_plainly(&mut self, plain: Plain, classes: &[u32], row: impl Fn(usize) -> u32) -> usize {
+        let known = plain.idle | plain.binds;
+        let ([way], false) = (&mut self.live[..], known == 0) else {
+            return 0;
+        };
+        let count = count_idle(known, classes);
+        if plain.binds != 0 {
+            let part = &mut way.parts[usize::from(plain.variable)];
+            let is_bound = |at: usize| plain.binds >> (classes[at] % u64::BITS) & 1 != 0;
+            self.trails.bind_some(part, count, is_bound, row);
+        }
+        count
+    }
+
+    /// Follows links at an event. Ways that have no link end here.
     #[inline]
     fn go(&mut self, links: &[Link], row: u32) {
         if let ([way], [link]) = (&mut self.live[..], links) {
             way.configuration = link.to;
             if let Some(variable) = link.binds {
-                bind(&mut self.trails, &mut way.parts[usize::from(variable)], row);
+                self.trails.bind(&mut way.parts[usize::from(variable)], row);
             }
             return;
         }
-        let before = std::mem::take(&mut self.live);
+        std::mem::swap(&mut self.live, &mut self.before);
+        self.live.clear();
         for link in links {
-            let Some(way) = before.iter().find(|way| way.configuration == link.from) else {
+            let Some(way) = self.before.iter().find(|way| way.configuration == link.from) else {
                 continue;
             };
-            let mut way = way.clone();
-            way.configuration = link.to;
+            let mut parts = Parts::from_slice(&way.parts);
             if let Some(variable) = link.binds {
-                bind(&mut self.trails, &mut way.parts[usize::from(variable)], row);
+                self.trails.bind(&mut parts[usize::from(variable)], row);
             }
-            self.live.push(way);
+            self.live.push(Way {
+                configuration: link.to,
+                parts,
+            });
         }
     }
 
-    /// Notes matches that end here.
-    fn end(&mut self, found: &[Found]) {
-        for found in found {
-            let is_its = |way: &&Way| way.configuration == found.configuration;
-            self.matches.extend(self.live.iter().find(is_its).map(|way| Followed {
-                record: found.record,
-                end: found.end,
-                configuration: found.configuration,
-                parts: way.parts.clone(),
+    /// Notes matches that end here; the answer is what is left to be found.
+    fn end<'a>(&mut self, found: &[Found], places: &'a [u32], row: u32) -> &'a [u32] {
+        let is_here = |number: &&u32| found[**number as usize].end == row;
+        let ending = places.iter().take_while(is_here).count();
+        for number in &places[..ending] {
+            let configuration = found[*number as usize].configuration;
+            let way = self.live.iter().find(|way| way.configuration == configuration);
+            self.matches.extend(way.map(|way| Followed {
+                number: *number,
+                parts: Parts::from_slice(&way.parts),
             }));
         }
+        &places[ending..]
     }
-}
-
-/// Binds an event: the trail goes on, or another one begins like it if it went on otherwise.
-fn bind(trails: &mut Vec<Vec<u32>>, part: &mut Part, row: u32) {
-    let is_open = part.length > 0 && trails[part.trail].len() == part.length;
-    if !is_open {
-        let begun = trails.get(part.trail).map_or(&[][..], |trail| &trail[..part.length]);
-        let trail = begun.to_vec();
-        part.trail = trails.len();
-        trails.push(trail);
-    }
-    trails[part.trail].push(row);
-    part.length += 1;
 }

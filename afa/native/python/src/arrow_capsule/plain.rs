@@ -5,6 +5,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use afa_engine::arrow_alike::Alike;
 use afa_engine::arrow_cells::Cells;
 use afa_engine::arrow_check::{are_below, count_set, texts_are_sound};
 use afa_engine::arrow_layout::Given;
@@ -113,6 +114,9 @@ impl<'a> Stretch<'a> {
             && let Some(few) = Few::of(nulls, rows, &offsets, &bytes)
         {
             return Some(Texts::Few(few));
+        }
+        if let Some(alike) = Alike::of(nulls.as_ref(), &offsets, &bytes) {
+            return Some(Texts::Alike(alike));
         }
         // SAFETY: checked right before.
         texts_are_sound(&offsets, &bytes).then(|| unsafe {
