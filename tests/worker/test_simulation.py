@@ -3,6 +3,8 @@ slow broker at every point, while disordered events, revisions and live arc chan
 
 import json
 import os
+import random
+from dataclasses import replace
 
 import pytest
 from support.disorder import CHANGES, CLIMB, assert_promises_are_kept, disordered_events, punctuated
@@ -107,6 +109,33 @@ def test_a_new_pattern_tells_what_it_finds_among_stored_events(seed):
     head, *arcs = stamp([FALL], ArcTable())
     simulation.run(records, SECONDS, middle=lambda: simulation.publish_arcs([CHANGES[0], head, *arcs, CHANGES[1]]))
     assert_exact(simulation, records, FALL)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_bad_record_now_and_then_stops_nothing_and_is_set_aside_once(seed):
+    """P16: bytes of any kind, whatever else goes wrong."""
+    simulation = Simulation(seed, fleet(seed), [CLIMB], static=bool(seed % 3))
+    rnd = random.Random(seed)
+    nonsense = [rnd.randbytes(rnd.randrange(1, 60)) for _ in range(8)]
+    records = disordered_events(seed)
+    for number, value in enumerate(nonsense):
+        records.insert((number + 1) * len(records) // 10, value)
+    simulation.run(records, SECONDS, middle=lambda: simulation.publish_arcs(CHANGES))
+    assert_exact(simulation, [record for record in records if isinstance(record, dict)])
+    letters = [
+        each.value for number in range(simulation.partitions) for each in simulation.committed("dead-letter", number)
+    ]
+    assert sorted(letters) == sorted(nonsense)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_at_least_once_loses_nothing(seed):
+    """It may tell a match twice, and leave one that nobody takes back; what stands in the end has been told."""
+    simulation = Simulation(seed, replace(fleet(seed), delivery="at_least_once"), [CLIMB], static=bool(seed % 3))
+    records = disordered_events(seed)
+    simulation.run(records, SECONDS)
+    told = {change["match"] for change in simulation.changes() if change["op"] == "insert"}
+    assert told >= expected(records, []).keys() != set(), f"seed {seed}: {dict(simulation.happened)}"
 
 
 def test_the_same_seed_plays_the_same_run():
