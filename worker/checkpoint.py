@@ -107,7 +107,7 @@ class Checkpoint:
         most = SNAPSHOTS_PER_COMMIT_MAX if not leaves else 1 << 31
         held = json.dumps(dict(partition.mark.positions), separators=(",", ":")).encode()
         for key, snapshot in partition.take_snapshots(before, most):
-            self._publisher.snapshot(partition.number, key, snapshot, held)
+            self._publisher.snapshot(partition.number, key, snapshot, held, partition.traces.packed(key.decode()))
         if partition.table_written != partition.table.offset:
             table = partition.table.packed()
             partition.snapshots.put(ARC_TABLE_KEY, table)

@@ -106,7 +106,7 @@ class Process:
             consumer=consumer,
             publisher=publisher,
             checkpoint=checkpoint,
-            restorer=self._restorer(consumer, query, topics),
+            restorer=self._restorer(consumer, query),
             arcs=arcs,
             sides=Sides(lambda: self._parts.publisher),
             observer=observer,
@@ -262,12 +262,12 @@ class Process:
         self._parts.checkpoint = checkpoint
         checkpoint.begin()
 
-    def _restorer(self, consumer: Any, query: Any, topics: list[str]) -> Restorer:
+    def _restorer(self, consumer: Any, query: Any) -> Restorer:
         sources = Sources(
             consumer=consumer,
             reader=self.clients.reader(),
             query=query,
-            topics=topics,
+            sources=self.fleet.sources,
             partitions=self.cluster.partitions,
             prefix=self.fleet.name,
             make_engine=self.make_engine,

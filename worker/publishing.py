@@ -13,6 +13,7 @@ from afa.changes import Changes, Encoded
 from worker.clock import Clock, utc_text
 from worker.reactions import producing, raise_for_producer
 from worker.records import Message
+from worker.traces import TRACEPARENT, Traces
 
 Headers = Sequence[tuple[str, bytes]]
 FRAME_BYTES: Final = 1_000  # more than a record and its batch need beside what is in them
@@ -60,7 +61,7 @@ class Publisher:
         self.late_next: dict[int, int] = {}  # by partition: the offset after the last delivered late record
         self.sent = 0  # since the last commit
 
-    def changes(self, partition: int, changes: Changes) -> dict[str, dict[str, int]]:
+    def changes(self, partition: int, changes: Changes, traces: Traces) -> dict[str, dict[str, int]]:
         """Matches, retractions, timeouts and punctuations; how many of each kind there were, by pattern."""
         counts: dict[str, dict[str, int]] = {}
         for encoded in changes.encoded():
@@ -71,6 +72,8 @@ class Publisher:
             if op == "punctuation":
                 self._waiting[partition, pattern] = encoded
             else:
+                if (trace := traces.of(encoded[1])) is not None:
+                    encoded[2].append((TRACEPARENT, trace))
                 self._send_change(partition, encoded, headers)
         self.punctuations()
         return counts
@@ -119,9 +122,11 @@ class Publisher:
         headers = [*(header for header in own if header[0] not in about), *told]
         self._send(where, message.partition(), key, value, headers, on_delivery=on_delivery)
 
-    def snapshot(self, partition: int, key: bytes, value: bytes | None, held: bytes) -> None:
+    def snapshot(
+        self, partition: int, key: bytes, value: bytes | None, held: bytes, traces: bytes | None = None
+    ) -> None:
         """A key's state; none: it is back at the start. `held` says which offsets it holds."""
-        self._send("state", partition, key, value, [("held", held)])
+        self._send("state", partition, key, value, [("held", held), *([("traces", traces)] if traces else [])])
 
     def progress(self, topic: str, partition: int, record: Mapping[str, Any]) -> None:
         """How far a source's partition is."""

@@ -49,6 +49,11 @@ def encoded(record: dict[str, Any], source: Source) -> bytes:
     return packed
 
 
+def trace_of(event_id: str) -> bytes:
+    """The trace context that an event comes with."""
+    return f"00-{crc32(event_id.encode()):032x}-{len(event_id):016x}-01".encode()
+
+
 @dataclass(frozen=True)
 class Chances:
     """How likely it is, at each point where it may happen, that something does. Polls are so many that each counts for
@@ -129,8 +134,10 @@ class Simulation:
         key = record.get("key")
         numbers = range(self.partitions) if key is None else [crc32(key.encode()) % self.partitions]
         topic, value = self.fleet.sources[source].topic, encoded(record, self.fleet.sources[source])
+        is_event = key is not None and record.get("op", "insert") == "insert"
+        headers = [("traceparent", trace_of(record["id"]))] if is_event else None
         for number in numbers:
-            self._tape.produce(topic, value, key=key, partition=number)
+            self._tape.produce(topic, value, key=key, partition=number, headers=headers)
         self._tape.flush()
 
     # Running ---------------------------------------------------------------------------------------------------------

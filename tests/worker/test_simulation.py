@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from support.disorder import CHANGES, CLIMB, assert_promises_are_kept, disordered_events, punctuated
 from support.fleets import audit
-from support.simulation import Chances, Simulation
+from support.simulation import Chances, Simulation, trace_of
 
 from afa import Engine
 from afa.document import build_pattern
@@ -47,6 +47,15 @@ def assert_exact(simulation, records, *others):
     assert not found.orphans, (told, found.orphans[:3])
     wanted = expected(records, CHANGES, *others)
     assert found.net.keys() == wanted.keys() != set(), told
+    assert_traced(simulation)
+
+
+def assert_traced(simulation):
+    """Each match has the trace of its last event, also if it was told after a restore."""
+    for number in range(simulation.partitions):
+        for record in simulation.committed("matches", number):
+            headers, told = dict(record.headers), json.loads(record.value)
+            assert headers.get("traceparent") == trace_of(told["events"]["last"]), simulation.seed
 
 
 # With punctuations a record's fate depends on where it is in its partition: the oracle is an engine that reads each
