@@ -21,6 +21,7 @@ from worker.arc_feed import ArcFeed
 from worker.checkpoint import Checkpoint, CommitSettings
 from worker.clients import KafkaClients
 from worker.clock import Clock, SystemClock
+from worker.cloud_events import CloudEvents
 from worker.cluster import UNKNOWN, Cluster, check_cluster, check_partition_count, naming_rights
 from worker.errors import ResetError, WorkerError
 from worker.fitness import check_fitness
@@ -231,6 +232,7 @@ class Process:
             punctuation_interval_s=self.fleet.punctuation_interval_s,
             upsert=self.fleet.envelope == "upsert",
             room=self.cluster.room,
+            cloud_events=CloudEvents(self.fleet.name) if self.fleet.headers == "cloudevents" else None,
         )
 
     def _commit_settings(self) -> CommitSettings:
