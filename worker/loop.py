@@ -18,6 +18,7 @@ from afa.changes import Changes
 from worker.arc_feed import ArcFeed
 from worker.checkpoint import Checkpoint
 from worker.clock import Clock
+from worker.ends import Ends
 from worker.errors import ResetError, WorkerError
 from worker.observing import Observer
 from worker.partition import Partition, Phase
@@ -47,6 +48,7 @@ class Parts:
     sides: Sides
     observer: Observer
     idle: Idle
+    ends: Ends
     clock: Clock
     topics: Sequence[str]
     needed: Needed
@@ -66,7 +68,6 @@ class Loop:
         self.joined = False  # the group has told us what is ours, if only that nothing is
         self._failure: Exception | None = None
         self._batch_records = BATCH_RECORDS_MAX
-        self._ends: dict[tuple[str, int], int] = {}  # where the end of a partition was seen
 
     # Rebalances ------------------------------------------------------------------------------------------------------
 
@@ -132,6 +133,7 @@ class Loop:
             self.parts.publisher.forget(number)
             self.parts.checkpoint.forget(number)
             self.parts.idle.forget(number)
+            self.parts.restorer.abandon(number)
             self.parts.observer.forget(self.parts.topics, number)
 
     # Steps -----------------------------------------------------------------------------------------------------------
@@ -179,7 +181,7 @@ class Loop:
     def _at_end(self, event: Message) -> None:
         """Markers of transactions take offsets that nobody is given: an end counts as read."""
         topic, number, end = event.topic(), event.partition(), event.offset()
-        self._ends[topic, number] = end
+        self.parts.ends.seen[topic, number] = end
         partition = self.partitions.get(number)
         if partition is not None and partition.phase is Phase.REPLAYING:
             if end > partition.mark.positions[topic]:
@@ -293,7 +295,7 @@ class Loop:
         now = self.parts.clock.monotonic()
         for partition in self.partitions.values():
             if partition.phase is Phase.LIVE:
-                for topic, ts in self.parts.idle.due(partition, self._ends, now):
+                for topic, ts in self.parts.idle.due(partition, self.parts.ends.seen, now):
                     self._tell(partition, partition.punctuate(topic, ts))
         self.parts.publisher.punctuations()
 
@@ -311,7 +313,7 @@ class Loop:
         numbers = [*self.partitions, *self.coming]
         self._drop(list(self.partitions))
         self.coming = sorted(set(numbers))
-        self._ends.clear()
+        self.parts.ends.seen.clear()
         self.parts.renew(not error.keeps_producer)
 
     def close(self) -> None:

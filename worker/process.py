@@ -23,6 +23,7 @@ from worker.clients import KafkaClients
 from worker.clock import Clock, SystemClock
 from worker.cloud_events import CloudEvents
 from worker.cluster import UNKNOWN, Cluster, check_cluster, check_partition_count, naming_rights
+from worker.ends import Ends
 from worker.errors import ResetError, WorkerError
 from worker.fitness import check_fitness
 from worker.health import HealthServer
@@ -101,7 +102,7 @@ class Process:
         arcs.read_to_end(query, fleet.start_deadline_s, clock.monotonic)
         self.make_engine(arcs.table)  # a pattern that cannot run here is refused before anything is consumed
         topics = [source.topic for source in fleet.sources]
-        ends = _KnownEnds(consumer)
+        ends = Ends(consumer)
         observer = Observer(self.metrics, clock, self.options.instance, ends, UNITS_PER_S[fleet.unit])
         parts = Parts(
             consumer=consumer,
@@ -112,6 +113,7 @@ class Process:
             sides=Sides(lambda: self._parts.publisher),
             observer=observer,
             idle=Idle(self._idle_rules()),
+            ends=ends,
             clock=clock,
             topics=topics,
             needed=Needed.by(fleet.sources),
@@ -310,20 +312,6 @@ class Process:
                 slack = parse_duration(told.slack, self.fleet.unit)
                 rules[source.topic] = IdleRule(idle_s, slack, UNITS_PER_S[self.fleet.unit])
         return rules
-
-
-class _KnownEnds:
-    """The ends of partitions as far as the client knows them without asking a broker."""
-
-    def __init__(self, consumer: Any) -> None:
-        self._consumer = consumer
-
-    def __call__(self, topic: str, number: int) -> int:
-        try:
-            _, high = self._consumer.get_watermark_offsets(TopicPartition(topic, number), cached=True)
-        except KafkaException:
-            return -1
-        return int(high)
 
 
 @contextlib.contextmanager

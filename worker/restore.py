@@ -119,6 +119,11 @@ class Restorer:
             self._now = None
         return restoration.partition if self._now is None else None
 
+    def abandon(self, number: int) -> None:
+        """What was found out of a partition does not count any more: somebody else may have it meanwhile."""
+        if self._now is not None and self._now.number == number:
+            self._now = None
+
     def left_out(self, number: int) -> set[tuple[str, int]]:
         """Topic and offset of the records that a replay leaves out."""
         return self._left_out.get(number, set())
