@@ -93,6 +93,7 @@ class Simulation:
     partitions: int = 3
     workers: int = 3
     static: bool = True
+    traced: bool = False  # whether events come with a trace context
     chances: Chances = field(default_factory=Chances)
     trace: list[str] = field(default_factory=list)
     happened: Counter[str] = field(default_factory=Counter)
@@ -134,7 +135,7 @@ class Simulation:
         key = record.get("key")
         numbers = range(self.partitions) if key is None else [crc32(key.encode()) % self.partitions]
         topic, value = self.fleet.sources[source].topic, encoded(record, self.fleet.sources[source])
-        is_event = key is not None and record.get("op", "insert") == "insert"
+        is_event = self.traced and key is not None and record.get("op", "insert") == "insert"
         headers = [("traceparent", trace_of(record["id"]))] if is_event else None
         for number in numbers:
             self._tape.produce(topic, value, key=key, partition=number, headers=headers)
