@@ -59,9 +59,10 @@ fuzz: cargo-home ## new random cases for what reads input (FUZZ_SECONDS=60 in al
 	ARCFLEET_FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --profile fuzz --package afa-engine --test fuzz --locked --quiet -- \
 		--test-threads=1 --nocapture
 
-soak: setup ## a fleet for some minutes: 100,000 events, workers and broker killed; a backlog of a million records
+soak: setup ## a fleet for ten minutes: 100,000 events, workers and broker killed; lost answers; a long backlog
 	ARCFLEET_SOAK=1 .venv/bin/python -P -m pytest -s -o cache_dir="$(ARCFLEET_CACHE)/pytest/$(CLONE)" \
-		tests/worker/test_soak.py tests/worker/test_backlog.py $(PYTEST_ARGS)
+		tests/worker/test_soak.py tests/worker/test_lost_answers.py tests/worker/test_scaling.py \
+		tests/worker/test_backlog.py $(PYTEST_ARGS)
 
 check: lint types test fuzz ## linters, types, tests and a minute of random cases
 

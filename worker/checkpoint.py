@@ -88,9 +88,9 @@ class Checkpoint:
         for partition in live:
             late = self._publisher.late_next.pop(partition.number, partition.mark.late)
             partition.mark = replace(partition.mark, late=late)
-        self._commit_offsets([offset for partition in live for offset in self._offsets(partition)])
-        self._committed.update({partition.number: partition.mark for partition in live})
-        self._publisher.sent = 0
+        if self._commit_offsets([offset for partition in live for offset in self._offsets(partition)]):
+            self._committed.update({partition.number: partition.mark for partition in live})
+            self._publisher.sent = 0
         self._offsets_at = self._committed_at
         self._next_stamp()
         self.begin()
@@ -108,7 +108,7 @@ class Checkpoint:
         most = SNAPSHOTS_PER_COMMIT_MAX if not leaves else 1 << 31
         held = json.dumps(dict(partition.mark.positions), separators=(",", ":")).encode()
         for key, snapshot in partition.take_snapshots(before, most):
-            self._publisher.snapshot(partition.number, key, snapshot, held)
+            self._publisher.snapshot(partition.number, key, snapshot, held, partition.traces.packed(key.decode()))
         if partition.table_written != partition.table.offset:
             table = partition.table.packed()
             partition.snapshots.put(ARC_TABLE_KEY, table)
@@ -146,7 +146,8 @@ class Checkpoint:
             error = KafkaError(KafkaError._MSG_TIMED_OUT)
             raise_for(reaction_of_producer(error), error, f"{left} records were not delivered in {FLUSH_S:.0f} s")
 
-    def _commit_offsets(self, offsets: Sequence[Any]) -> None:
+    def _commit_offsets(self, offsets: Sequence[Any]) -> bool:
+        """Whether they are committed; without a transaction they may have to wait for the next time."""
         if self._settings.exactly_once:
             producer = self._publisher.producer
             with self._calling("send_offsets_to_transaction"):
@@ -154,12 +155,14 @@ class Checkpoint:
                 producer.send_offsets_to_transaction(list(offsets), metadata, CALL_S)
             with self._calling("commit_transaction"):
                 producer.commit_transaction(CALL_S)
-            return
+            return True
         try:
             with self._watchdog.watching("commit"):
                 self._consumer.commit(offsets=list(offsets), asynchronous=False)
         except KafkaException as error:
             raise_for(reaction_of_consumer(error.args[0]), error.args[0], "the offsets were not committed")
+            return False
+        return True
 
     @contextmanager
     def _calling(self, what: str) -> Iterator[None]:

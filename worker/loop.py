@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from afa.changes import Changes
 from worker.arc_feed import ArcFeed
 from worker.checkpoint import Checkpoint
 from worker.clock import Clock
@@ -130,6 +131,7 @@ class Loop:
             self.parts.publisher.forget(number)
             self.parts.checkpoint.forget(number)
             self.parts.idle.forget(number)
+            self.parts.restorer.abandon(number)
             self.parts.observer.forget(self.parts.topics, number)
 
     # Steps -----------------------------------------------------------------------------------------------------------
@@ -201,7 +203,7 @@ class Loop:
         parts = self.parts
         started = parts.clock.monotonic()
         changes = partition.feed(taken, parts.needed, parts.checkpoint.stamp, parts.wall_units())
-        counts = parts.publisher.changes(partition.number, changes)
+        counts = parts.publisher.changes(partition.number, changes, partition.traces)
         parts.sides.set_aside(taken.messages, changes)
         parts.publisher.serve()
         parts.idle.note(taken, parts.clock.monotonic())
@@ -275,19 +277,22 @@ class Loop:
             records = self.parts.arcs.since(partition.table.offset)
             if partition.knows_all(records):
                 for told in partition.apply_arcs(records, newest):
-                    self.parts.observer.changes(self.parts.publisher.changes(partition.number, told))
+                    self._tell(partition, told)
             else:
                 self.parts.checkpoint.commit(self.partitions.values(), leaving=frozenset({partition.number}))
                 for told in partition.rebuilt(records, newest, self.parts.make_engine):
-                    self.parts.observer.changes(self.parts.publisher.changes(partition.number, told))
+                    self._tell(partition, told)
+
+    def _tell(self, partition: Partition, told: Changes) -> None:
+        """What no record led to."""
+        self.parts.observer.changes(self.parts.publisher.changes(partition.number, told, partition.traces))
 
     def _advance_idle(self) -> None:
         now = self.parts.clock.monotonic()
         for partition in self.partitions.values():
             if partition.phase is Phase.LIVE:
                 for topic, ts in self.parts.idle.due(partition, now):
-                    changes = partition.punctuate(topic, ts)
-                    self.parts.publisher.changes(partition.number, changes)
+                    self._tell(partition, partition.punctuate(topic, ts))
         self.parts.publisher.punctuations()
 
     # Commit and reset ------------------------------------------------------------------------------------------------

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from afa.changes import Changes
 from worker.clock import Clock, utc_text
+from worker.ends import Ends
 from worker.metrics import Metrics
 from worker.partition import Partition, Phase
 from worker.publishing import Publisher
@@ -22,11 +23,11 @@ _OPS: Final = {"insert": "arcfleet_matches_total", "retract": "arcfleet_retracti
 class Observer:
     """Called by the loop; the HTTP door reads from another thread what was noted last."""
 
-    def __init__(self, metrics: Metrics, clock: Clock, instance: str, ends: Any, units_per_s: int) -> None:
+    def __init__(self, metrics: Metrics, clock: Clock, instance: str, ends: Ends, units_per_s: int) -> None:
         self._metrics = metrics
         self._clock = clock
         self._instance = instance
-        self._ends = ends  # asks for the last known end of a partition: (topic, number) -> offset, or -1
+        self._ends = ends
         self._units_per_s = units_per_s
         self._looked_at = -LOOK_EVERY_S
         self._progress_at = -LOOK_EVERY_S
@@ -91,9 +92,9 @@ class Observer:
         unknown = partition.engine.stats()["errors"]
         self._metrics.add("arcfleet_unknown_values_total", unknown - self._unknown.get(partition.number, 0))
         self._unknown[partition.number] = unknown
-        for topic, position in partition.mark.positions.items():
+        for topic in partition.mark.positions:
             labels = {"topic": topic, "partition": str(partition.number)}
-            lag = max(0, self._ends(topic, partition.number) - position)
+            lag = self._ends.lag(partition, topic)
             self._metrics.set("arcfleet_lag_records", lag, **labels)
             taken = self._taken_at.get((topic, partition.number))
             self._metrics.set("arcfleet_lag_seconds", max(0.0, wall - taken) if lag and taken else 0.0, **labels)
@@ -122,7 +123,7 @@ class Observer:
                     "largest_ts": partition.largest_ts(topic),
                     "punctuation": partition.mark.punctuations.get(topic),
                     "arc_version": partition.table.version or None,
-                    "lag": max(0, self._ends(topic, partition.number) - position),
+                    "lag": self._ends.lag(partition, topic),
                     "instance": self._instance,
                     "at": at,
                     "partial_matches": partial,

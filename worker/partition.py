@@ -24,6 +24,7 @@ from afa.changes import Changes
 from arcfleet.fleet.arcs import ArcPromise, ArcRecord, ArcTable, Head
 from worker.binding import Binding, Mark
 from worker.records import Needed, Taken
+from worker.traces import Traces
 
 
 class Phase(Enum):
@@ -73,6 +74,7 @@ class Partition:
     engine: Engine
     table: ArcTable
     mark: Mark  # what has been processed
+    traces: Traces
     phase: Phase = Phase.COMING
     snapshots: Snapshots = field(default_factory=Snapshots)
     history: deque[tuple[int, Mark]] = field(default_factory=deque)  # the mark at which each stamp began
@@ -98,6 +100,7 @@ class Partition:
         """Takes records of this partition; what they say is published unless they were replayed."""
         if not self.history or self.history[-1][0] < stamp:
             self.history.append((stamp, self.mark))
+        self.traces.note(taken.messages)
         changes = self.engine.feed(
             **taken.columns(needed),
             stamp=stamp,
@@ -193,8 +196,10 @@ class Partition:
         written from here on."""
         taken = self.engine.take_dirty(self.number, max(before, self.due_before), most)
         records = [(key.encode(), snapshot) for key, snapshot in taken]
-        for key, snapshot in records:
+        for (name, _), (key, snapshot) in zip(taken, records, strict=True):
             self.snapshots.put(key, snapshot)
+            if snapshot is None:
+                self.traces.forget(name)
         return records
 
     def binding(self, owner: str, partitions: int | None) -> Binding:

@@ -22,7 +22,9 @@ from worker.arc_feed import ArcFeed
 from worker.checkpoint import Checkpoint, CommitSettings
 from worker.clients import KafkaClients
 from worker.clock import Clock, SystemClock
+from worker.cloud_events import CloudEvents
 from worker.cluster import UNKNOWN, Cluster, check_cluster, check_partition_count, naming_rights
+from worker.ends import Ends
 from worker.errors import ResetError, WorkerError
 from worker.fitness import check_fitness
 from worker.health import HealthServer
@@ -112,13 +114,12 @@ class Process:
         arcs.read_to_end(query, fleet.start_deadline_s, clock.monotonic)
         self.make_engine(arcs.table)  # a pattern that cannot run here is refused before anything is consumed
         topics = [source.topic for source in fleet.sources]
-        ends = _KnownEnds(consumer)
-        observer = Observer(self.metrics, clock, self.options.instance, ends, UNITS_PER_S[fleet.unit])
+        observer = Observer(self.metrics, clock, self.options.instance, Ends(consumer), UNITS_PER_S[fleet.unit])
         parts = Parts(
             consumer=consumer,
             publisher=publisher,
             checkpoint=checkpoint,
-            restorer=self._restorer(consumer, query, topics),
+            restorer=self._restorer(consumer, query),
             arcs=arcs,
             sides=Sides(lambda: self._parts.publisher),
             observer=observer,
@@ -243,6 +244,7 @@ class Process:
             punctuation_interval_s=self.fleet.punctuation_interval_s,
             upsert=self.fleet.envelope == "upsert",
             room=self.cluster.room,
+            cloud_events=CloudEvents(self.fleet.name) if self.fleet.headers == "cloudevents" else None,
         )
 
     def _commit_settings(self) -> CommitSettings:
@@ -274,12 +276,12 @@ class Process:
         self._parts.checkpoint = checkpoint
         checkpoint.begin()
 
-    def _restorer(self, consumer: Any, query: Any, topics: list[str]) -> Restorer:
+    def _restorer(self, consumer: Any, query: Any) -> Restorer:
         sources = Sources(
             consumer=consumer,
             reader=self.clients.reader(),
             query=query,
-            topics=topics,
+            sources=self.fleet.sources,
             partitions=self.cluster.partitions,
             prefix=self.fleet.name,
             make_engine=self.make_engine,
@@ -320,20 +322,6 @@ class Process:
                 slack = parse_duration(told.slack, self.fleet.unit)
                 rules[source.topic] = IdleRule(idle_s, slack, UNITS_PER_S[self.fleet.unit])
         return rules
-
-
-class _KnownEnds:
-    """The ends of partitions as far as the client knows them without asking a broker."""
-
-    def __init__(self, consumer: Any) -> None:
-        self._consumer = consumer
-
-    def __call__(self, topic: str, number: int) -> int:
-        try:
-            _, high = self._consumer.get_watermark_offsets(TopicPartition(topic, number), cached=True)
-        except KafkaException:
-            return -1
-        return int(high)
 
 
 @contextlib.contextmanager

@@ -11,8 +11,10 @@ from confluent_kafka import KafkaException
 
 from afa.changes import Changes, Encoded
 from worker.clock import Clock, utc_text
+from worker.cloud_events import CloudEvents
 from worker.reactions import producing, raise_for_producer
 from worker.records import Message
+from worker.traces import TRACEPARENT, Traces
 
 Headers = Sequence[tuple[str, bytes]]
 FRAME_BYTES: Final = 1_000  # more than a record and its batch need beside what is in them
@@ -45,6 +47,7 @@ class Publisher:
         punctuation_interval_s: float,
         upsert: bool,
         room: Mapping[str, int],
+        cloud_events: CloudEvents | None = None,
     ) -> None:
         self.producer = producer
         self._topics = {
@@ -53,6 +56,7 @@ class Publisher:
         self._clock = clock
         self._punctuation_interval_s = punctuation_interval_s
         self._upsert = upsert
+        self._cloud_events = cloud_events
         self._room = room  # by suffix: how many bytes a record that is set aside may have
         self._waiting: dict[tuple[int, str], Encoded] = {}  # punctuations, by partition and pattern
         self._punctuated_at: dict[tuple[int, str], float] = {}
@@ -60,7 +64,7 @@ class Publisher:
         self.late_next: dict[int, int] = {}  # by partition: the offset after the last delivered late record
         self.sent = 0  # since the last commit
 
-    def changes(self, partition: int, changes: Changes) -> dict[str, dict[str, int]]:
+    def changes(self, partition: int, changes: Changes, traces: Traces) -> dict[str, dict[str, int]]:
         """Matches, retractions, timeouts and punctuations; how many of each kind there were, by pattern."""
         counts: dict[str, dict[str, int]] = {}
         for encoded in changes.encoded():
@@ -71,13 +75,20 @@ class Publisher:
             if op == "punctuation":
                 self._waiting[partition, pattern] = encoded
             else:
-                self._send_change(partition, encoded, headers)
+                if (trace := traces.of(encoded[1])) is not None:
+                    encoded[2].append((TRACEPARENT, trace))
+                self._send_change(partition, encoded)
         self.punctuations()
         return counts
 
-    def _send_change(self, partition: int, encoded: Encoded, headers: Mapping[str, bytes]) -> None:
+    def _send_change(self, partition: int, encoded: Encoded) -> None:
         key, value, told = encoded
-        if self._upsert and "match" in headers:
+        headers = dict(told)
+        if self._cloud_events is not None:
+            told = [*told, *self._cloud_events.headers(key, headers)]
+        if self._upsert and headers["op"] == b"punctuation":
+            self._send("matches", partition, f"{PUNCTUATION_KEY}{headers['pattern'].decode()}", value, told)
+        elif self._upsert and "match" in headers:
             is_gone = headers["op"] == b"retract"
             self._send("matches", partition, headers["match"], None if is_gone else value, told)
         else:
@@ -87,12 +98,11 @@ class Publisher:
         """Sends those that wait and whose pattern and partition had none for long enough; of one partition, all."""
         now = self._clock.monotonic()
         for place in list(self._waiting):
-            partition, pattern = place
+            partition, _ = place
             at = self._punctuated_at.get(place)
             if partition == all_of or at is None or now - at >= self._punctuation_interval_s:
-                key, value, headers = self._waiting.pop(place)
                 self._punctuated_at[place] = now
-                self._send("matches", partition, f"{PUNCTUATION_KEY}{pattern}" if self._upsert else key, value, headers)
+                self._send_change(partition, self._waiting.pop(place))
 
     def late(self, message: Message, reason: str) -> None:
         """A record that came too late, as it was."""
@@ -119,9 +129,11 @@ class Publisher:
         headers = [*(header for header in own if header[0] not in about), *told]
         self._send(where, message.partition(), key, value, headers, on_delivery=on_delivery)
 
-    def snapshot(self, partition: int, key: bytes, value: bytes | None, held: bytes) -> None:
+    def snapshot(
+        self, partition: int, key: bytes, value: bytes | None, held: bytes, traces: bytes | None = None
+    ) -> None:
         """A key's state; none: it is back at the start. `held` says which offsets it holds."""
-        self._send("state", partition, key, value, [("held", held)])
+        self._send("state", partition, key, value, [("held", held), *([("traces", traces)] if traces else [])])
 
     def progress(self, topic: str, partition: int, record: Mapping[str, Any]) -> None:
         """How far a source's partition is."""

@@ -72,6 +72,8 @@ CONSUMING: Final[dict[int, Reaction]] = {
     KafkaError.REQUEST_TIMED_OUT: Reaction.WAIT,
     KafkaError.UNSTABLE_OFFSET_COMMIT: Reaction.WAIT,
     KafkaError.REBALANCE_IN_PROGRESS: Reaction.WAIT,
+    KafkaError.ILLEGAL_GENERATION: Reaction.RESET,
+    KafkaError.UNKNOWN_MEMBER_ID: Reaction.RESET,
     KafkaError._MAX_POLL_EXCEEDED: Reaction.RENEW,
     KafkaError._FATAL: Reaction.END,
     KafkaError.FENCED_INSTANCE_ID: Reaction.END,

@@ -24,6 +24,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from afa import Engine
 from afa.errors import AfaError
 from afa.reading import Fault
+from afa.source import Source
 from arcfleet.fleet.arcs import ArcTable
 from worker.binding import Binding, Mark
 from worker.clock import Clock
@@ -31,6 +32,7 @@ from worker.cluster import partitions_changed
 from worker.errors import WorkerError
 from worker.partition import ARC_TABLE_KEY, CONDITIONS_KEY, Partition, Phase, Snapshots
 from worker.reactions import raise_for, reaction_of_consumer
+from worker.traces import Traces
 
 ASK_S: Final = 1.0  # for committed offsets; unstable ones time out
 STUCK_S: Final = 0.5  # an open transaction that holds a partition back for so long belongs to somebody dead
@@ -41,6 +43,7 @@ END_S: Final = 5.0
 LOST_STATE: Final = "restart with --accept-lost-state: partial matches of this partition begin anew"
 
 MakeEngine = Callable[[ArcTable], Engine]
+State = tuple[bytes | None, bytes, bytes | None]
 
 
 @dataclass
@@ -61,11 +64,11 @@ class _Restoration:
     number: int
     binding: Binding | None  # none: nothing was ever committed for it
     readings: list[_Reading]  # the first is being read; none left: the engine is being filled
-    # By key: the snapshot, none if it is back at the start, and the offsets that it holds.
-    values: dict[bytes, tuple[bytes | None, bytes]] = field(default_factory=dict)
+    # By key: the snapshot, none if it is back at the start, the offsets that it holds, and traces of its events.
+    values: dict[bytes, State] = field(default_factory=dict)
     left_out: set[tuple[str, int]] = field(default_factory=set)
     partition: Partition | None = None
-    waiting: Iterator[tuple[bytes, tuple[bytes | None, bytes]]] = field(default_factory=lambda: iter(()))
+    waiting: Iterator[tuple[bytes, State]] = field(default_factory=lambda: iter(()))
 
 
 @dataclass(frozen=True)
@@ -75,13 +78,17 @@ class Sources:
     consumer: Any  # of the group, for committed offsets
     reader: Any  # of committed records
     query: Any  # of ends and owners, open transactions included
-    topics: Sequence[str]
+    sources: Sequence[Source]
     partitions: int | None  # that the sources had at the start, if that was asked
     prefix: str
     make_engine: MakeEngine
     clock: Clock
     fence: Callable[[str], None]  # ends the transaction of an owner that is gone
     start_of: Callable[[str, int], int]  # where a new fleet starts in a partition of a topic
+
+    @property
+    def topics(self) -> list[str]:
+        return [source.topic for source in self.sources]
 
 
 class Restorer:
@@ -111,6 +118,11 @@ class Restorer:
         if restoration.partition is None or self._fill(restoration, restoration.partition):
             self._now = None
         return restoration.partition if self._now is None else None
+
+    def abandon(self, number: int) -> None:
+        """What was found out of a partition does not count any more: somebody else may have it meanwhile."""
+        if self._now is not None and self._now.number == number:
+            self._now = None
 
     def left_out(self, number: int) -> set[tuple[str, int]]:
         """Topic and offset of the records that a replay leaves out."""
@@ -193,7 +205,11 @@ class Restorer:
         if reading.topic == self._late:
             restoration.left_out.add((headers["arcfleet.topic"].decode(), int(headers["arcfleet.offset"])))
         else:
-            restoration.values[message.key() or b""] = (message.value(), headers.get("held", b"{}"))
+            restoration.values[message.key() or b""] = (
+                message.value(),
+                headers.get("held", b"{}"),
+                headers.get("traces"),
+            )
         reading.position = message.offset() + 1
 
     # Making the partition --------------------------------------------------------------------------------------------
@@ -203,16 +219,17 @@ class Restorer:
         if binding is None:
             return self._new(restoration, table)
         snapshots = Snapshots()
-        for key, (value, _) in restoration.values.items():
+        for key, (value, *_) in restoration.values.items():
             snapshots.put(key, value)
         if self._verify and (len(snapshots), snapshots.total) != (binding.snapshots, binding.checksum):
             self._check_again(restoration, binding, len(snapshots))
             return None
         packed = restoration.values.pop(ARC_TABLE_KEY, None)
         applied = ArcTable.unpacked(packed[0]) if packed and packed[0] else ArcTable()
-        partition = Partition(number, self._from.make_engine(applied), applied, binding.restore, snapshots=snapshots)
+        engine, traces = self._from.make_engine(applied), Traces(self._from.sources)
+        partition = Partition(number, engine, applied, binding.restore, traces, snapshots=snapshots)
         partition.table_written = applied.offset
-        partition.conditions, _ = restoration.values.pop(CONDITIONS_KEY, (None, b""))
+        partition.conditions, *_ = restoration.values.pop(CONDITIONS_KEY, (None, b"", None))
         partition.replay_to = binding.committed
         partition.move(Phase.RESTORING)
         restoration.waiting = iter(restoration.values.items())
@@ -222,14 +239,15 @@ class Restorer:
 
     def _new(self, restoration: _Restoration, table: ArcTable) -> Partition | None:
         number = restoration.number
-        if self._verify and any(value for value, _ in restoration.values.values()):
+        if self._verify and any(value for value, *_ in restoration.values.values()):
             if self._was_committed_since(restoration):
                 return None
             what = f"{self._state}/{number} holds state, but the group has no offsets for partition {number}"
             raise WorkerError(what, fix=LOST_STATE)
         positions = {topic: self._from.start_of(topic, number) for topic in self._from.topics}
         mark = Mark(positions, dict.fromkeys(positions), self._end(self._late, number))
-        partition = Partition(number, self._from.make_engine(table), table.copy(), mark)
+        traces = Traces(self._from.sources)
+        partition = Partition(number, self._from.make_engine(table), table.copy(), mark, traces)
         partition.move(Phase.LIVE)
         return partition
 
@@ -248,7 +266,8 @@ class Restorer:
         """Restores a slice of the keys; whether all are."""
         offsets: dict[bytes, list[tuple[str, int]]] = {}
         slice_ = []
-        for key, (value, held) in islice(restoration.waiting, FILL_KEYS):
+        for key, (value, held, traces) in islice(restoration.waiting, FILL_KEYS):
+            partition.traces.restore(key.decode(), traces)
             if held not in offsets:
                 offsets[held] = list(json.loads(held).items())
             slice_.append((key.decode(), value, offsets[held]))

@@ -15,6 +15,7 @@ from arcfleet.cli.fleet_options import (
     DeliveryOption,
     EnvelopeOption,
     FleetOption,
+    HeadersOption,
     PunctuationIntervalOption,
     SettingsOption,
     SnapshotIntervalOption,
@@ -39,6 +40,7 @@ def print_(  # noqa: PLR0917 - the fields of the fleet document
     settings: SettingsOption = None,
     delivery: DeliveryOption = None,
     envelope: EnvelopeOption = None,
+    headers: HeadersOption = None,
     unit: UnitOption = None,
     commit_interval: CommitIntervalOption = None,
     snapshot_interval: SnapshotIntervalOption = None,
@@ -61,6 +63,7 @@ def print_(  # noqa: PLR0917 - the fields of the fleet document
         bootstrap=bootstrap,
         delivery=delivery,
         envelope=envelope,
+        headers=headers,
         unit=unit,
         commit_interval=commit_interval,
         snapshot_interval=snapshot_interval,
@@ -83,7 +86,7 @@ def _values(fleet: Fleet) -> Iterator[tuple[str, Any]]:
     yield "fleet", fleet.name
     yield "bootstrap", fleet.bootstrap or None
     yield from ((f"kafka.{name}", _MASKED if name in SECRETS else value) for name, value in fleet.kafka.items())
-    yield from ((name, getattr(fleet, name)) for name in ("delivery", "envelope", "unit"))
+    yield from ((name, getattr(fleet, name)) for name in ("delivery", "envelope", "headers", "unit"))
     yield from ((name, _seconds(getattr(fleet, f"{name}_s"))) for name in INTERVALS)
     yield from ((f"limits.{name}", value) for name, value in fleet.limits.items())
     for index, source in enumerate(fleet.sources):

@@ -34,6 +34,9 @@ DeliveryOption: TypeAlias = Annotated[
 EnvelopeOption: TypeAlias = Annotated[
     str | None, typer.Option("--envelope", metavar="changes|upsert", help="How the matches topic is written.")
 ]
+HeadersOption: TypeAlias = Annotated[
+    str | None, typer.Option("--headers", metavar="plain|cloudevents", help="What the headers of matches are.")
+]
 UnitOption: TypeAlias = Annotated[str | None, typer.Option("--unit", metavar="ms|us|ns", help="The unit of every ts.")]
 CommitIntervalOption: TypeAlias = Annotated[
     str | None, typer.Option("--commit-interval", metavar="DURATION", help="Time between commits.")

@@ -22,6 +22,7 @@ from arcfleet.fleet.kafka_settings import check_setting, secret_in_file
 
 Delivery = Literal["exactly_once", "at_least_once"]
 Envelope = Literal["changes", "upsert"]
+Headers = Literal["plain", "cloudevents"]
 
 VARIABLE_PREFIX: Final = "ARCFLEET_"
 MAX_FLEET_CHARACTERS: Final = 200
@@ -38,7 +39,7 @@ INTERVALS: Final = {
     "start_deadline": "60s",
 }
 # What may be given as a flag or a variable, too.
-SCALARS: Final = ("fleet", "bootstrap", "delivery", "envelope", "unit", *INTERVALS)
+SCALARS: Final = ("fleet", "bootstrap", "delivery", "envelope", "headers", "unit", *INTERVALS)
 LIMITS: Final = {
     "max_partial_matches_per_key": 100_000,
     "max_bytes_per_key": 64_000_000,
@@ -49,6 +50,7 @@ LIMITS: Final = {
 
 _DELIVERIES: Final[tuple[Delivery, ...]] = ("exactly_once", "at_least_once")
 _ENVELOPES: Final[tuple[Envelope, ...]] = ("changes", "upsert")
+_HEADERS: Final[tuple[Headers, ...]] = ("plain", "cloudevents")
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 _BROKER: Final = re.compile(r"[^\s,]+?(:(?P<port>[0-9]{1,5}))?")
 
@@ -62,6 +64,7 @@ class Fleet:
     kafka: Mapping[str, str] = field(repr=False)  # passwords must not get into a log
     delivery: Delivery
     envelope: Envelope
+    headers: Headers
     unit: FleetUnit
     commit_interval_s: float
     snapshot_interval_s: float
@@ -191,6 +194,7 @@ def _build(layers: _Layers) -> Fleet:
         kafka=kafka,
         delivery=delivery,
         envelope=fields.choice("envelope", _ENVELOPES, "changes"),
+        headers=fields.choice("headers", _HEADERS, "plain"),
         unit=unit,
         **intervals,
         limits=_limits(fields),

@@ -22,6 +22,7 @@ def defaults(properties: dict) -> dict:
 def test_the_printed_document_is_the_defaults():
     found = defaults(SCHEMA["properties"])
     assert found.pop("start_deadline") == "60s"
+    assert found.pop("headers") == "plain"
     assert found == {name: value for name, value in PRINTED.items() if name not in WITHOUT_DEFAULT}
 
 

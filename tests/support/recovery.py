@@ -75,6 +75,7 @@ class Onlooker(threading.Thread):
         super().__init__(daemon=True)
         self._run, self._ending = run, threading.Event()
         self.seen: dict[int, list[bytes]] = defaultdict(list)
+        self.came_at: dict[int, list[float]] = defaultdict(list)
 
     def run(self) -> None:
         reader = Consumer(
@@ -90,9 +91,10 @@ class Onlooker(threading.Thread):
         topic = f"{self._run.prefix}.matches"
         reader.assign([TopicPartition(topic, number, 0) for number in range(self._run.partitions)])
         while not self._ending.is_set():
-            for message in reader.consume(1000, 0.1):
+            for message in reader.consume(100, 0.02):
                 if message.error() is None:
                     self.seen[message.partition()].append(message.value())
+                    self.came_at[message.partition()].append(time.monotonic())
         reader.close()
 
     def end(self) -> dict[int, list[bytes]]:

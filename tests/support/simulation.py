@@ -38,7 +38,8 @@ SLOW_S = (0.3, 2.0, 12.0)
 POLLS = 10  # for one other call
 
 
-Sourced: TypeAlias = dict[str, Any] | tuple[dict[str, Any], int]  # a record, perhaps with the number of its source
+# A record, perhaps with the number of its source; or bytes that are none.
+Sourced: TypeAlias = dict[str, Any] | tuple[dict[str, Any], int] | bytes
 
 
 def encoded(record: dict[str, Any], source: Source) -> bytes:
@@ -46,6 +47,11 @@ def encoded(record: dict[str, Any], source: Source) -> bytes:
     packed = msgpack.packb(record) if source.codec == "msgpack" else json.dumps(record).encode()
     assert isinstance(packed, bytes)
     return packed
+
+
+def trace_of(event_id: str) -> bytes:
+    """The trace context that an event comes with."""
+    return f"00-{crc32(event_id.encode()):032x}-{len(event_id):016x}-01".encode()
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,7 @@ class Simulation:
     partitions: int = 3
     workers: int = 3
     static: bool = True
+    traced: bool = False  # whether events come with a trace context
     chances: Chances = field(default_factory=Chances)
     trace: list[str] = field(default_factory=list)
     happened: Counter[str] = field(default_factory=Counter)
@@ -118,13 +125,20 @@ class Simulation:
         write(records, self.fleet.name, producer)
         producer.commit_transaction(10)
 
-    def publish(self, record: dict[str, Any], source: int = 0) -> None:
-        """To the partition of its key; without one to all."""
+    def publish(self, record: dict[str, Any] | bytes, source: int = 0) -> None:
+        """To the partition of its key; without one to all; nonsense to some partition."""
+        if isinstance(record, bytes):
+            topic, number = self.fleet.sources[source].topic, crc32(record) % self.partitions
+            self._tape.produce(topic, record, key=b"nonsense", partition=number)
+            self._tape.flush()
+            return
         key = record.get("key")
         numbers = range(self.partitions) if key is None else [crc32(key.encode()) % self.partitions]
         topic, value = self.fleet.sources[source].topic, encoded(record, self.fleet.sources[source])
+        is_event = self.traced and key is not None and record.get("op", "insert") == "insert"
+        headers = [("traceparent", trace_of(record["id"]))] if is_event else None
         for number in numbers:
-            self._tape.produce(topic, value, key=key, partition=number)
+            self._tape.produce(topic, value, key=key, partition=number, headers=headers)
         self._tape.flush()
 
     # Running ---------------------------------------------------------------------------------------------------------
@@ -310,6 +324,12 @@ _COORDINATOR = KafkaError(KafkaError.NOT_COORDINATOR, "simulated", retriable=Tru
 # By point: what a client may be told there. After `.done` it has been done all the same.
 ERRORS = {
     "committed": [KafkaError(KafkaError._TIMED_OUT, "simulated")],
+    "commit_offsets": [
+        KafkaError(KafkaError.REBALANCE_IN_PROGRESS, "simulated", retriable=True),
+        KafkaError(KafkaError.UNKNOWN_MEMBER_ID, "simulated"),
+        KafkaError(KafkaError._TIMED_OUT, "simulated: no answer", retriable=True),
+    ],
+    "commit_offsets.done": [KafkaError(KafkaError._TIMED_OUT, "simulated: no answer", retriable=True)],
     "deliver": [_UNDELIVERED],
     "init_transactions": [_LOST, _COORDINATOR],
     "init_transactions.done": [_LOST],

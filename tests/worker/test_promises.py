@@ -5,6 +5,7 @@ import json
 import random
 
 import pytest
+from confluent_kafka import TopicPartition
 from support.fake_log.broker import Host
 from support.fleets import audit
 from support.simulation import Chances, Simulation
@@ -38,13 +39,13 @@ def event(number, ts, key, **data):
     return {"id": f"e{number}", "key": key, "ts": ts, "type": data.pop("type", "t"), "data": data}
 
 
-def calm_run(seed, document, records, seconds, *, source=None, folder=None, **settings):
+def calm_run(seed, document, records, seconds, *, source=None, folder=None, workers=3, **settings):
     path = None
     if source is not None:
         path = folder / "fleet.yaml"
         path.write_text(json.dumps({"fleet": "local", "sources": [{"topic": "events"} | source]}))
     fleet = load_fleet(path, {"bootstrap": "fake:9092", "snapshot_interval": "2s"} | settings)
-    simulation = Simulation(seed, fleet, [document], chances=Chances.none())
+    simulation = Simulation(seed, fleet, [document], workers=workers, chances=Chances.none())
     simulation.run(records, seconds)
     return simulation
 
@@ -151,6 +152,49 @@ def test_committed_snapshots_behind_an_open_transaction_are_waited_for():
     assert_states_are_those_of_a_replay(simulation)
     keep_turning(simulation, 5.0)
     assert told == len(simulation.changes())
+
+
+def test_a_partition_that_was_lost_amid_its_restore_is_restored_anew():
+    """It may come back at once, and have been somebody else's for a while: a process that stood still sees no gap."""
+    simulation = calm_run(5, PAIR, walk(5), 10.0, workers=1)
+    restart_all(simulation)
+    (slot,) = simulation.slots
+    until = simulation.clock.monotonic() + 60
+    while not slot.has_started or slot.process.loop.parts.restorer._now is None:
+        assert simulation.clock.monotonic() < until
+        simulation._turn()
+    loop = slot.process.loop
+    consumer, restorer = loop.parts.consumer, loop.parts.restorer
+    begun = restorer._now
+    loop._on_lost(consumer, [TopicPartition("events", begun.number)])
+    loop._on_assign(consumer, [TopicPartition("events", begun.number)])
+    assert restorer._now is not begun
+    await_ready(simulation)
+    assert_states_are_those_of_a_replay(simulation)
+
+
+# The lag -------------------------------------------------------------------------------------------------------------
+
+
+def test_markers_of_transactions_are_no_lag():
+    simulation = calm_run(6, PAIR, walk(6), 10.0)
+    source = simulation.fleet.sources[0].topic
+    for _ in range(3):
+        producer = simulation.broker.producer({"transactional.id": "source"}, Host("source"))
+        producer.init_transactions(10)
+        producer.begin_transaction()
+        for number in range(simulation.partitions):
+            producer.produce(source, json.dumps(event(900, 9000, "k", x=1)), key=b"k", partition=number)
+        producer.commit_transaction(10)
+        keep_turning(simulation, 5.0)
+    ends = {number: simulation.broker.logs[source, number].end for number in range(simulation.partitions)}
+    newest = {told["partition"]: told for told in map(json.loads, map(value_of, simulation.committed("progress", 0)))}
+    assert {number: told["lag"] for number, told in newest.items()} == dict.fromkeys(ends, 0)
+    assert all(told["offset"] == ends[number] - 1 for number, told in newest.items()), "a marker is the last"
+
+
+def value_of(record):
+    return record.value
 
 
 # The audit -----------------------------------------------------------------------------------------------------------

@@ -3,11 +3,13 @@ slow broker at every point, while disordered events, revisions and live arc chan
 
 import json
 import os
+import random
+from dataclasses import replace
 
 import pytest
 from support.disorder import CHANGES, CLIMB, assert_promises_are_kept, disordered_events, punctuated
 from support.fleets import audit
-from support.simulation import Chances, Simulation
+from support.simulation import Chances, Simulation, trace_of
 
 from afa import Engine
 from afa.document import build_pattern
@@ -32,7 +34,7 @@ def fleet(seed):
 
 
 def simulated(seed, **settings):
-    simulation = Simulation(seed, fleet(seed), [CLIMB], **settings)
+    simulation = Simulation(seed, fleet(seed), [CLIMB], traced=True, **settings)
     records = disordered_events(seed)
     simulation.run(records, SECONDS, middle=lambda: simulation.publish_arcs(CHANGES))
     return simulation, records
@@ -45,6 +47,16 @@ def assert_exact(simulation, records, *others):
     assert not found.orphans, (told, found.orphans[:3])
     wanted = expected(records, CHANGES, *others)
     assert found.net.keys() == wanted.keys() != set(), told
+    if simulation.traced:
+        assert_traced(simulation)
+
+
+def assert_traced(simulation):
+    """Each match has the trace of its last event, also if it was told after a restore."""
+    for number in range(simulation.partitions):
+        for record in simulation.committed("matches", number):
+            headers, told = dict(record.headers), json.loads(record.value)
+            assert headers.get("traceparent") == trace_of(told["events"]["last"]), simulation.seed
 
 
 # With punctuations a record's fate depends on where it is in its partition: the oracle is an engine that reads each
@@ -107,6 +119,33 @@ def test_a_new_pattern_tells_what_it_finds_among_stored_events(seed):
     head, *arcs = stamp([FALL], ArcTable())
     simulation.run(records, SECONDS, middle=lambda: simulation.publish_arcs([CHANGES[0], head, *arcs, CHANGES[1]]))
     assert_exact(simulation, records, FALL)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_bad_record_now_and_then_stops_nothing_and_is_set_aside_once(seed):
+    """P16: bytes of any kind, whatever else goes wrong."""
+    simulation = Simulation(seed, fleet(seed), [CLIMB], static=bool(seed % 3))
+    rnd = random.Random(seed)
+    nonsense = [rnd.randbytes(rnd.randrange(1, 60)) for _ in range(8)]
+    records = disordered_events(seed)
+    for number, value in enumerate(nonsense):
+        records.insert((number + 1) * len(records) // 10, value)
+    simulation.run(records, SECONDS, middle=lambda: simulation.publish_arcs(CHANGES))
+    assert_exact(simulation, [record for record in records if isinstance(record, dict)])
+    letters = [
+        each.value for number in range(simulation.partitions) for each in simulation.committed("dead-letter", number)
+    ]
+    assert sorted(letters) == sorted(nonsense)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_at_least_once_loses_nothing(seed):
+    """It may tell a match twice, and leave one that nobody takes back; what stands in the end has been told."""
+    simulation = Simulation(seed, replace(fleet(seed), delivery="at_least_once"), [CLIMB], static=bool(seed % 3))
+    records = disordered_events(seed)
+    simulation.run(records, SECONDS)
+    told = {change["match"] for change in simulation.changes() if change["op"] == "insert"}
+    assert told >= expected(records, []).keys() != set(), f"seed {seed}: {dict(simulation.happened)}"
 
 
 def test_the_same_seed_plays_the_same_run():

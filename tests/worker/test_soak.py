@@ -12,7 +12,7 @@ from support.fleets import FleetRun
 from support.recovery import Onlooker, Supervisor, Tape, assert_exact, expected, publish_arcs
 
 IS_SOAK = bool(os.environ.get("ARCFLEET_SOAK"))
-EVENTS, SECONDS, ROUNDS = (100_000, 300, 3) if IS_SOAK else (8_000, 20, 1)
+EVENTS, SECONDS, ROUNDS = (100_000, 300, 3) if IS_SOAK else (4_000, 15, 1)
 KEYS, PARTITIONS = 1_000, 9
 DOWN_S = 2.0
 SEED = int(os.environ.get("ARCFLEET_SEED", random.randrange(10**6)))

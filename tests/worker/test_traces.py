@@ -1,0 +1,71 @@
+"""Where trace contexts are found, whatever the shape of a source, and how many are kept."""
+
+import json
+
+import msgpack
+import pytest
+from confluent_kafka import Message
+
+from afa.source import Source
+from worker.traces import TRACES_PER_KEY_MAX, Traces
+
+TRACE = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def message(value, key=b"k", offset=0, **headers):
+    return Message(topic="t", partition=3, offset=offset, key=key, value=value, headers=list(headers.items()))
+
+
+def match(key, last):
+    return json.dumps({"op": "insert", "key": key, "events": {"first": "e0", "last": last}}).encode()
+
+
+def noted(source, *messages):
+    traces = Traces([source])
+    traces.note(messages)
+    return traces
+
+
+@pytest.mark.parametrize(
+    ("source", "value", "headers", "last"),
+    [
+        (Source("t"), json.dumps({"id": "e1"}), {}, "e1"),
+        (Source("t", codec="msgpack", key="who.name"), msgpack.packb({"id": "e1", "who": {"name": "k"}}), {}, "e1"),
+        (Source("t", id="header:ce_id", data="."), b"{}", {"ce_id": b"e7"}, "e7"),
+        (Source("t", id="record"), b"{}", {}, "t/00003/0000000000000000042"),
+        (Source("t"), b"{}", {}, "t/00003/0000000000000000042"),
+        (Source("t", op="kind"), json.dumps({"id": "e1", "kind": "insert"}), {}, "e1"),
+    ],
+)
+def test_key_and_id_are_found_as_the_engine_finds_them(source, value, headers, last):
+    traces = noted(source, message(value, offset=42, traceparent=TRACE, **headers))
+    assert traces.of(match("k", last)) == TRACE
+    assert traces.of(match("k", "other")) is None
+    assert traces.of(match("other", last)) is None
+
+
+@pytest.mark.parametrize("value", [b"{no json", b'{"id":7}', b'{"op":"retract","id":"e1"}', None])
+def test_what_is_no_event_has_no_trace(value):
+    assert noted(Source("t"), message(value, traceparent=TRACE)).packed("k") is None
+
+
+def test_records_without_the_header_leave_nothing():
+    traces = noted(Source("t"), message(b'{"id":"e1"}'), message(b'{"id":"e2"}', other=b"x"))
+    assert traces.of(match("k", "e1")) is None
+    assert traces.packed("k") is None
+
+
+def test_they_go_with_the_key_s_snapshot_and_come_back():
+    traces = noted(Source("t"), message(b'{"id":"e1"}', traceparent=TRACE))
+    again = Traces([Source("t")])
+    again.restore("k", traces.packed("k"))
+    assert again.of(match("k", "e1")) == TRACE
+    again.forget("k")
+    assert again.of(match("k", "e1")) is None
+
+
+def test_of_a_key_the_last_ones_are_kept():
+    values = [json.dumps({"id": f"e{number}"}).encode() for number in range(TRACES_PER_KEY_MAX + 1)]
+    traces = noted(Source("t"), *(message(value, traceparent=TRACE) for value in values))
+    assert traces.of(match("k", "e0")) is None
+    assert traces.of(match("k", "e1")) == traces.of(match("k", f"e{TRACES_PER_KEY_MAX}")) == TRACE

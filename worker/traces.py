@@ -1,0 +1,111 @@
+"""Trace contexts: the header `traceparent` of an event is copied to the matches that it is the last event of.
+
+The engine keeps no headers, so they are kept here, by key and event id, and go into the header `traces` of the key's
+snapshot: a match that is told after a restore has its trace, too. Records without the header cost a look, no more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import msgpack
+
+from afa.source import Source
+from worker.records import Message
+
+TRACEPARENT: Final = "traceparent"
+TRACES_PER_KEY_MAX: Final = 100  # of the events that came last
+
+Read: TypeAlias = Callable[[Message, Any], Any]
+
+
+class Traces:
+    """Those of one partition."""
+
+    def __init__(self, sources: Iterable[Source]) -> None:
+        self._readers = {source.topic: _Reader(source) for source in sources}
+        self._by_key: dict[str, dict[str, bytes]] = {}
+
+    def note(self, messages: Sequence[Message]) -> None:
+        """Takes those of a batch."""
+        for message in [message for message in messages if message.headers()]:
+            trace = next((value for name, value in message.headers() or () if name == TRACEPARENT and value), None)
+            found = None if trace is None else self._readers[message.topic()].key_and_id(message)
+            if trace is not None and found is not None:
+                self._put(*found, trace)
+
+    def _put(self, key: str, event_id: str, trace: bytes) -> None:
+        of_key = self._by_key.setdefault(key, {})
+        of_key.pop(event_id, None)
+        of_key[event_id] = trace
+        if len(of_key) > TRACES_PER_KEY_MAX:
+            del of_key[next(iter(of_key))]
+
+    def of(self, value: bytes) -> bytes | None:
+        """The trace of a match, as it is told."""
+        if not self._by_key:
+            return None
+        told = json.loads(value)
+        return self._by_key.get(told.get("key"), {}).get(told.get("events", {}).get("last"))
+
+    def packed(self, key: str) -> bytes | None:
+        """What goes with the snapshot of a key."""
+        of_key = self._by_key.get(key)
+        return msgpack.packb(list(of_key.items())) if of_key else None
+
+    def restore(self, key: str, packed: bytes | None) -> None:
+        """What came with it."""
+        for event_id, trace in msgpack.unpackb(packed) if packed else ():
+            self._put(key, event_id, trace)
+
+    def forget(self, key: str) -> None:
+        """A key is back at the start."""
+        self._by_key.pop(key, None)
+
+
+class _Reader:
+    """Finds key and id in the records of a source, as the engine does."""
+
+    def __init__(self, source: Source) -> None:
+        self._unpack = msgpack.unpackb if source.codec == "msgpack" else json.loads
+        self._key = _place(source.key, lambda message: (message.key() or b"").decode())
+        self._id = _place(source.id, _position)
+        self._op = _place(source.op, _position)
+
+    def key_and_id(self, message: Message) -> tuple[str, str] | None:
+        """None of what is no event."""
+        try:
+            value = self._unpack(message.value() or b"")
+            key, event_id, op = (read(message, value) for read in (self._key, self._id, self._op))
+        except (ValueError, TypeError, AttributeError, msgpack.UnpackException):
+            return None
+        event_id = _position(message) if event_id is None else event_id
+        is_event = isinstance(key, str) and isinstance(event_id, str) and op in (None, "insert")
+        return (key, event_id) if is_event else None
+
+
+def _place(place: str, of_record: Callable[[Message], str]) -> Read:
+    if place == "record":
+        return lambda message, _: of_record(message)
+    if place.startswith("header:"):
+        name = place.removeprefix("header:")
+        return lambda message, _: _header(message.headers() or (), name)
+    steps = place.split(".")
+    return lambda _, value: _inside(value, steps)
+
+
+def _header(headers: Iterable[tuple[str, bytes]], name: str) -> str | None:
+    """The last of this name."""
+    return next((value.decode() for known, value in reversed(list(headers)) if known == name), None)
+
+
+def _inside(value: Any, steps: Sequence[str]) -> Any:
+    for step in steps:
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value
+
+
+def _position(message: Message) -> str:
+    return f"{message.topic()}/{message.partition():05}/{message.offset():019}"
