@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::epochs::ClassTable;
+use crate::epochs::{ClassTable, MAX_DENSE_PREDICATES};
 use crate::kernel::{WORD_ROWS, packed_ints, rows_mask, vectorized};
 use crate::pinning::{FEW_VALUES, Pinned, PinnedRows};
 use crate::program::Program;
@@ -56,8 +56,8 @@ pub(crate) fn classify_rows(
     false
 }
 
-/// With more predicates there are too many combinations of truths.
-const MOST_SLICED: usize = 8;
+/// With more predicates the table is not dense.
+const MOST_SLICED: usize = MAX_DENSE_PREDICATES;
 
 /// The classes of rows by their truths and, where patterns tell values apart, by these.
 struct Slicing<'a> {

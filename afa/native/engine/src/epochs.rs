@@ -11,7 +11,7 @@ use foldhash::fast::FixedState;
 pub const NOTHING: u32 = 0;
 
 /// With more predicates than this, classes are looked up by hash instead of by index.
-const MAX_DENSE_PREDICATES: usize = 10;
+pub(crate) const MAX_DENSE_PREDICATES: usize = 10;
 
 /// So many epochs are joined with their neighbours one by one: most changes touch the last of hundreds.
 const FEW_EPOCHS: usize = 8;

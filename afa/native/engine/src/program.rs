@@ -422,14 +422,14 @@ impl Program {
             let index = alive.predicates.binary_search(predicate);
             index.is_ok_and(|bit| truths[bit / 64] >> (bit % 64) & 1 != 0)
         };
-        let takes = |body: &&u32| self.bodies[**body as usize].predicates().iter().all(holds);
-        let taken = alive.bodies.iter().filter(takes);
-        let taken: Vec<(u32, Option<Body>)> = taken
+        let is_enabled = |body: &&u32| self.bodies[**body as usize].predicates().iter().all(holds);
+        let bodies = alive.bodies.iter().filter(is_enabled);
+        let bodies: Vec<(u32, Option<Body>)> = bodies
             .map(|body| (*body, self.bodies[*body as usize].remaining(&holds)))
             .collect();
         let number_of =
             |(body, remaining): (u32, Option<Body>)| remaining.map_or(body, |rest| self.remaining_number(rest));
-        let mut enabled: Vec<u32> = taken.into_iter().map(number_of).collect();
+        let mut enabled: Vec<u32> = bodies.into_iter().map(number_of).collect();
         enabled.sort_unstable();
         enabled.dedup();
         let class = self.class_number(enabled);
