@@ -211,16 +211,6 @@ impl Engine {
         names
     }
 
-    /// Unknown fences and failed transfers, and evaluations, of predicates and all patterns.
-    #[must_use]
-    pub fn evaluations(&self) -> (u64, u64) {
-        let predicates = &self.shared.predicates;
-        let start = (predicates.unknown, predicates.evaluations);
-        self.programs.iter().fold(start, |(errors, evaluations), program| {
-            (errors + program.errors, evaluations + program.evaluations)
-        })
-    }
-
     /// A pattern and what all share, to bring in a new body.
     pub fn program_and_shared(&mut self, pattern: usize) -> (&mut Program, &mut Shared) {
         (&mut self.programs[pattern], &mut self.shared)

@@ -62,6 +62,16 @@ pub(crate) struct Walk {
 }
 
 impl Engine {
+    /// Unknown fences and failed transfers, and evaluations, of predicates and all patterns.
+    #[must_use]
+    pub fn evaluations(&self) -> (u64, u64) {
+        let predicates = &self.shared.predicates;
+        let start = (predicates.unknown, predicates.evaluations);
+        self.programs.iter().fold(start, |(errors, evaluations), program| {
+            (errors + program.errors, evaluations + program.evaluations)
+        })
+    }
+
     /// What there is now.
     pub fn gauges(&mut self) -> Gauges {
         let is_first = self.walk.last.is_none();
