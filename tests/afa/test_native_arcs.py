@@ -160,3 +160,60 @@ def test_bodies_that_come_and_go() -> None:
     assert [change for _, change in changes] == [change for part in told for change in part]
     assert len(told) == len(records)
     assert len(changes) > 500
+
+
+def denied(key: int, x: int) -> dict[str, Any]:
+    """An arc that waits: the event is not known to be of the run and to have this value."""
+    wanted = f"e.k == r.k and e.x == {x} and e.k < {key}"
+    return {"from": "seen", "to": "seen", "when": f"true if ({wanted}) == null else not ({wanted})"}
+
+
+WAITING: dict[str, Any] = {
+    "pattern": "p",
+    "start": "none",
+    "final": ["hit"],
+    "within": 12,
+    "registers": {"k": 0},
+    "arcs": [
+        {"id": "first", "from": "none", "to": "seen", "when": "e.x == 0", "set": {"k": "e.k"}},
+        {"id": "waits", **denied(3, 1)},
+        {"id": "hit", "from": "seen", "to": "hit", "when": "e.k == r.k and e.x == 1"},
+    ],
+}
+
+
+def test_what_is_denied_stays_when_arcs_that_ended_are_forgotten() -> None:
+    """So many arcs come and go where no partial match ever is that what is known of them is let go again and again."""
+    rng = Random(1)
+    pattern = build_pattern(WAITING)
+    changing, quiet = Engine([pattern]), Engine([pattern])
+    for number in range(2000):
+        arc = {"id": f"n{number}", **denied(number, number % 7), "from": "far", "to": "far"}
+        changing.change_arc({"op": "arc", "pattern": "p", "arc": arc, "valid": [number, number + 1]})
+        data = {"x": rng.randrange(3), "k": rng.randrange(4)}
+        line = json.dumps({"key": "a", "ts": number, "id": f"e{number}", "data": data}).encode()
+        assert changing.feed([line]).to_records() == quiet.feed([line]).to_records(), number
+        told = [engine.punctuate(number - 20).to_records() for engine in (changing, quiet)]
+        assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_denied_of_an_event_and_a_register_changes(seed: int) -> None:
+    """Part of such a condition is the event's class: it goes with the last arc that asks for it, and not before."""
+    rng = Random(seed)
+    pattern = build_pattern(WAITING)
+    native, reference = Engine([pattern]), Engine([pattern], engine="reference")
+    waits: tuple[str, int | None] = ("waits", None)
+    for number in range(100):
+        data = {name: rng.randrange(4) for name in ("x", "k") if rng.random() < 0.95}
+        records: list[dict[str, Any]] = [{"key": "a", "ts": number, "id": f"e{number:03}", "data": data}]
+        if rng.random() < 0.6:
+            ended = {"op": "arc", "pattern": "p", "arc": {"id": waits[0]}, "valid": [waits[1], number + 1]}
+            waits = (f"w{number}", number + 1)
+            arc = {"id": waits[0], **denied(rng.randrange(1, 4) + number % 50, rng.randrange(4))}
+            records += [ended, {"op": "arc", "pattern": "p", "arc": arc, "valid": [number + 1, None]}]
+        if rng.random() < 0.2:
+            records.append({"op": "punctuation", "ts": number - 6})
+        for record in records:
+            line = json.dumps(record).encode()
+            assert native.feed([line]).to_records() == reference.feed([line]).to_records(), (number, record)

@@ -206,8 +206,8 @@ impl Engine {
             let program = &mut self.programs[pattern];
             program.forget_unused(&mut bodies, &mut classes);
             self.books[pattern].forget_bodies(|body| bodies.has(body));
-            let of_bodies = program.bodies.iter().flat_map(CompiledBody::predicates);
-            of_bodies.for_each(|predicate| predicates.set(*predicate));
+            let of_bodies = program.bodies.iter().flat_map(CompiledBody::all_predicates);
+            of_bodies.for_each(|predicate| predicates.set(predicate));
             let of_alive = program.alive.iter().flat_map(|alive| &alive.columns);
             of_alive.for_each(|column| columns.set(*column));
         }
