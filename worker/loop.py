@@ -149,8 +149,9 @@ class Loop:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
-        for number, records in by_partition(self._owned(messages)).items():
-            self._process(self.partitions[number], records)
+        for number, records in by_partition(messages).items():
+            if owned := self._owned(number, records):
+                self._process(self.partitions[number], owned)
         for end in ends:  # not before: the records of the same batch come before it
             self._at_end(end)
         self._bound_batches(self.parts.clock.monotonic() - started)
@@ -206,14 +207,15 @@ class Loop:
             if partition.is_replayed():
                 self._finish_replay(partition)
 
-    def _owned(self, messages: list[Message]) -> list[Message]:
-        """Those of our partitions that were not processed yet; others come after a partition went, or came back."""
-        owned = []
-        for message in messages:
-            partition = self.partitions.get(message.partition())
-            if partition is not None and message.offset() >= partition.mark.positions[message.topic()]:
-                owned.append(message)
-        return owned
+    def _owned(self, number: int, messages: list[Message]) -> list[Message]:
+        """Those of a partition of ours that were not processed yet; others come after it went, or came back."""
+        partition, only = self.partitions.get(number), self.parts.needed.topic
+        if partition is None:
+            return []
+        positions = partition.mark.positions
+        if only is not None and messages[0].offset() >= positions[only]:
+            return messages  # they come in order
+        return [message for message in messages if message.offset() >= positions[message.topic()]]
 
     def _process(self, partition: Partition, messages: list[Message]) -> None:
         if partition.phase is Phase.REPLAYING:
@@ -224,12 +226,13 @@ class Loop:
     def _match(self, partition: Partition, messages: list[Message]) -> None:
         parts = self.parts
         started = parts.clock.monotonic()
-        changes = partition.feed(Batch.of(messages, parts.needed), parts.checkpoint.stamp, parts.wall_units())
+        batch = Batch.of(messages, parts.needed)
+        changes = partition.feed(batch, parts.checkpoint.stamp, parts.wall_units())
         counts = parts.publisher.changes(partition.number, changes, partition.traces)
         parts.sides.set_aside(messages, changes)
         parts.publisher.serve()
-        parts.idle.note(messages, parts.clock.monotonic())
-        parts.observer.batch(messages, counts, changes, parts.clock.monotonic() - started)
+        parts.idle.note(messages[-1:] if len(batch.topics) == 1 else messages, parts.clock.monotonic())
+        parts.observer.batch(batch, counts, changes, parts.clock.monotonic() - started)
 
     # Restoring -------------------------------------------------------------------------------------------------------
 

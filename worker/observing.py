@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from afa.changes import Changes
@@ -12,7 +12,7 @@ from worker.ends import Ends
 from worker.metrics import Metrics
 from worker.partition import Partition, Phase
 from worker.publishing import Publisher
-from worker.records import Message
+from worker.records import Batch
 
 LOOK_EVERY_S: Final = 1.0
 STALLED_S: Final = 60.0  # without a step the process counts as dead
@@ -37,12 +37,10 @@ class Observer:
         self.ready = False
         self.stopped = ""  # why consuming has stopped, if it has
 
-    def batch(
-        self, messages: Sequence[Message], counts: Mapping[str, Mapping[str, int]], told: Changes, s: float
-    ) -> None:
+    def batch(self, batch: Batch, counts: Mapping[str, Mapping[str, int]], told: Changes, s: float) -> None:
         """A batch of one partition was matched."""
-        metrics = self._metrics
-        for topic, count in Counter(message.topic() for message in messages).items():
+        metrics, messages = self._metrics, batch.messages
+        for topic, count in batch.topics.items():
             metrics.add("arcfleet_events_total", count, topic=topic)
         for name, indices in (("arcfleet_late_total", told.late), ("arcfleet_bad_total", told.bad)):
             for topic, count in Counter(messages[index].topic() for index, _ in indices).items():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -29,9 +30,10 @@ class Needed:
     keys: bool
     timestamps: bool
     headers: bool
+    topic: str | None  # the only one, if there is just one: no record is asked for it
 
     @classmethod
-    def by(cls, sources: Iterable[Source]) -> Needed:
+    def by(cls, sources: Sequence[Source]) -> Needed:
         """What these sources read."""
         places = [(source, place) for source in sources for place in _places(source)]
         retracts = any(source.tombstone == "retract" for source, _ in places)
@@ -39,6 +41,7 @@ class Needed:
             keys=any(source.key == "record" for source, _ in places),
             timestamps=retracts or any(source.time == "record" for source, _ in places),
             headers=retracts or any(place.startswith("header:") for _, place in places),
+            topic=sources[0].topic if len(sources) == 1 else None,
         )
 
 
@@ -51,6 +54,7 @@ class Batch:
     """Records of one partition, as columns."""
 
     messages: Sequence[Message]
+    topics: Mapping[str, int]  # how many records are of each
     values: list[bytes | None]
     partitions: list[tuple[str, int]]
     offsets: list[int]
@@ -61,10 +65,17 @@ class Batch:
     @classmethod
     def of(cls, messages: Sequence[Message], needed: Needed) -> Batch:
         """The columns of some messages."""
+        if needed.topic is None:
+            partitions = [(message.topic(), message.partition()) for message in messages]
+            topics: Mapping[str, int] = Counter(topic for topic, _ in partitions)
+        else:
+            partitions = [(needed.topic, messages[0].partition())] * len(messages)
+            topics = {needed.topic: len(messages)}
         return cls(
             messages=messages,
+            topics=topics,
             values=[message.value() for message in messages],
-            partitions=[(message.topic(), message.partition()) for message in messages],
+            partitions=partitions,
             offsets=[message.offset() for message in messages],
             keys=[message.key() for message in messages] if needed.keys else None,
             timestamps=[message.timestamp()[1] for message in messages] if needed.timestamps else None,
@@ -73,6 +84,8 @@ class Batch:
 
     def next_offsets(self) -> dict[str, int]:
         """By topic, the offset after the last record; a partition's records come in order."""
+        if len(self.topics) == 1:
+            return dict.fromkeys(self.topics, self.offsets[-1] + 1)
         return {topic: offset + 1 for (topic, _), offset in zip(self.partitions, self.offsets, strict=True)}
 
 
