@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, Final
+
+from confluent_kafka import ConsumerGroupState, KafkaException
 
 from arcfleet.fleet import clients
 from arcfleet.fleet.document import Fleet
+
+ASK_S: Final = 10.0
 
 
 class KafkaClients:
@@ -29,6 +34,39 @@ class KafkaClients:
         """Reads what is committed."""
         return clients.open_consumer(clients.reader_settings(self._fleet))
 
+    def group_view(self) -> KafkaGroupView:
+        """Asks who has which partitions."""
+        return KafkaGroupView(self._fleet)
+
     def query(self) -> Any:
         """Asks where partitions end, open transactions included."""
         return clients.open_consumer(clients.reader_settings(self._fleet, isolation="read_uncommitted"))
+
+
+class KafkaGroupView:
+    """See `orphans.py`."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._group, self._topic = fleet.name, fleet.sources[0].topic
+        self._admin = clients.open_admin(clients.admin_settings(fleet))
+        self._asked: Future[Any] | None = None
+
+    def ask(self) -> None:
+        self._asked = self._admin.describe_consumer_groups([self._group], request_timeout=ASK_S)[self._group]
+
+    def answer(self) -> dict[str, set[int]] | None:
+        if self._asked is None or not self._asked.done():
+            return None
+        asked, self._asked = self._asked, None
+        try:
+            group = asked.result()
+        except KafkaException:
+            return None
+        if group.state != ConsumerGroupState.STABLE:
+            return None
+        return {
+            member.group_instance_id or member.member_id: {
+                place.partition for place in member.assignment.topic_partitions if place.topic == self._topic
+            }
+            for member in group.members
+        }

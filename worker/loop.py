@@ -20,6 +20,7 @@ from worker.checkpoint import Checkpoint
 from worker.clock import Clock
 from worker.errors import ResetError, WorkerError
 from worker.observing import Observer
+from worker.orphans import Orphans
 from worker.partition import Partition, Phase
 from worker.publishing import Publisher
 from worker.punctuality import Idle
@@ -52,6 +53,9 @@ class Parts:
     needed: Needed
     make_engine: MakeEngine
     wall_units: Callable[[], int]  # the wall clock in the fleet's unit
+    orphans: Orphans
+    me: Callable[[], str | None]  # as the group knows this worker
+    say: Callable[..., None]
     renew: Callable[[bool], None]  # after a reset: a new producer if asked for, its transactions made ready
 
 
@@ -156,7 +160,20 @@ class Loop:
         if self.parts.checkpoint.is_due():
             self._advance_idle()
             self.commit()
+        self._look_for_orphans()
         self.parts.observer.look(self.partitions.values(), len(self.coming), joined=self.joined)
+
+    def _look_for_orphans(self) -> None:
+        orphans = self.parts.orphans.found(self.parts.me())
+        if not orphans:
+            return
+        self.parts.say("joining again", why=f"nobody has the partitions {sorted(orphans)}")
+        self.parts.consumer.unsubscribe()
+        until = self.parts.clock.monotonic() + REVOKE_S
+        while (self.partitions or self.coming) and self.parts.clock.monotonic() < until:
+            self.parts.consumer.poll(WAIT_S)
+        self.joined = False
+        self.subscribe()
 
     def _bound_batches(self, took_s: float) -> None:
         """A pattern that costs much must not keep the worker from its commits."""

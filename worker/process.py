@@ -31,6 +31,7 @@ from worker.health import HealthServer
 from worker.loop import Loop, Parts
 from worker.metrics import Metrics
 from worker.observing import Observer
+from worker.orphans import Orphans
 from worker.publishing import Publisher
 from worker.punctuality import Idle, IdleRule
 from worker.reactions import Reaction, reaction_of_producer
@@ -129,6 +130,9 @@ class Process:
             needed=Needed.by(fleet.sources),
             make_engine=self.make_engine,
             wall_units=lambda: int(clock.wall() * UNITS_PER_S[fleet.unit]),
+            orphans=Orphans(self.clients.group_view(), clock, self.cluster.partitions),
+            me=lambda: self.options.instance if self.options.is_static else consumer.memberid(),
+            say=self.say,
             renew=self._renew,
         )
         self._parts = parts

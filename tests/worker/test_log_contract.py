@@ -384,6 +384,37 @@ def test_a_static_member_that_comes_back_gets_what_it_had_and_nobody_else_notice
     assert told == [("c", "assigned", had)]
 
 
+class Dying(Watched):
+    """Dies when it has to give partitions up, and is there again as another process."""
+
+    again = None
+
+    def _revoked(self, consumer, partitions):
+        if partitions and self.again is None:
+            self.again = self.revive()
+            self.log.until(lambda: self.survivor.poll() or self.again.poll() or self.again.owned, "it gets nothing")
+        super()._revoked(consumer, partitions)
+
+
+def test_what_a_static_member_was_giving_up_when_it_was_replaced_belongs_to_nobody(log):
+    topic, group, told = log.topic(4), log.unique("group"), []
+    first = Dying(log, group, topic, "a", told, group_instance_id="w1")
+    settled(log, [first], 4)
+    first.log, first.survivor = log, Watched(log, group, topic, "b", told, group_instance_id="w2")
+    first.revive = lambda: Watched(log, group, topic, "c", told, group_instance_id="w1")
+    log.until(lambda: first.survivor.poll() or first.poll() or first.again, "nothing is revoked")
+    log.until(lambda: first.poll() or KafkaError._FATAL in first.errors, "it does not hear that it was replaced")
+    members = [first.again, first.survivor]
+    until = log.now() + 3
+    while log.now() < until:
+        for member in members:
+            member.poll()
+        log.wait(0.05)
+    assert [len(member.owned) for member in members] == [2, 0]
+    first.again.consumer.unsubscribe()
+    settled(log, members, 0, 4)  # whoever leaves makes the group share out anew
+
+
 def test_a_dynamic_member_that_closes_hands_over_at_once(log):
     topic, group, told = log.topic(2), log.unique("group"), []
     first, second = Watched(log, group, topic, "a", told), Watched(log, group, topic, "b", told)

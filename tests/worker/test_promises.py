@@ -7,8 +7,9 @@ import random
 import pytest
 from confluent_kafka import TopicPartition
 from support.fake_log.broker import Host
+from support.fake_log.faults import Crashed
 from support.fleets import audit
-from support.simulation import Chances, Simulation
+from support.simulation import Chances, Simulation, Slot
 
 from arcfleet.fleet.document import load_fleet
 from worker.checkpoint import ARC_TABLE_KEY
@@ -171,6 +172,29 @@ def test_a_partition_that_was_lost_amid_its_restore_is_restored_anew():
     assert restorer._now is not begun
     await_ready(simulation)
     assert_states_are_those_of_a_replay(simulation)
+
+
+def test_partitions_that_a_worker_was_giving_up_when_it_died_are_taken_up():
+    """It is there again at once, by its name, with the rest of what it had: the group sees no reason to change."""
+    simulation = calm_run(8, PAIR, walk(8), 10.0, workers=1)
+    died = []
+
+    def dies(point, client):
+        if point == "rebalance" and not died and client._waiting[0].kind == "revoke":
+            died.append(client)
+            raise Crashed
+
+    simulation.broker.faults = dies
+    simulation.slots.append(Slot("second", is_static=True))
+    keep_turning(simulation, 5.0)
+    assert died
+    assert len(live_partitions(simulation)) < simulation.partitions
+    for number in range(30):
+        simulation.publish(event(2000 + number, 4000 + number, f"k{number % 12}", x=1))
+    keep_turning(simulation, 30.0)
+    assert sorted(live_partitions(simulation)) == list(range(simulation.partitions))
+    assert not any(simulation._lags().values())
+    assert any("joining again" in line for line in simulation.trace)
 
 
 # The lag -------------------------------------------------------------------------------------------------------------

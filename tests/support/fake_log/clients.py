@@ -31,5 +31,28 @@ class FakeClients:
     def reader(self) -> Any:
         return self.broker.consumer(clients.reader_settings(self._fleet), self.host)
 
+    def group_view(self) -> FakeGroupView:
+        return FakeGroupView(self.broker, self._fleet)
+
     def query(self) -> Any:
         return self.broker.consumer(clients.reader_settings(self._fleet, isolation="read_uncommitted"), self.host)
+
+
+class FakeGroupView:
+    """Who has what."""
+
+    def __init__(self, broker: FakeLog, fleet: Fleet) -> None:
+        self._group, self._topic, self._is_asked = broker.group(fleet.name), fleet.sources[0].topic, False
+
+    def ask(self) -> None:
+        self._is_asked = True
+
+    def answer(self) -> dict[str, set[int]] | None:
+        if not self._is_asked or self._group.is_rebalancing or not self._group.members:
+            return None
+        self._is_asked = False
+        members = self._group.members.values()
+        return {
+            member.instance or member.id: {number for topic, number in member.assigned if topic == self._topic}
+            for member in members
+        }

@@ -139,6 +139,8 @@ class FakeConsumer:
         if not self._waiting:
             return
         rebalance = self._waiting[0]
+        if rebalance.kind != "assign":
+            rebalance.places &= self._owned  # some may have been given back while it waited
         callback = self._callbacks.get(rebalance.kind) or (
             self._callbacks.get("revoke") if rebalance.kind == "lost" else None
         )

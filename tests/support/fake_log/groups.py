@@ -36,6 +36,7 @@ class Member:
     instance: str | None
     topics: list[str]
     owned: set[Place] = field(default_factory=set)  # given, and not given back
+    assigned: set[Place] = field(default_factory=set)  # by the last rebalance
     has_joined: bool = False  # in the rebalance that is going on
     joins_at_s: float = 0.0
 
@@ -65,7 +66,7 @@ class Group:
             del self.members[before.id]
         self.members[member.id] = member
         if before is not None and not self.is_rebalancing:
-            member.owned = before.owned
+            member.owned = member.assigned = before.assigned  # what was still to be given back belongs to nobody
             consumer.given(self.generation, set(member.owned))
         else:
             self.rebalance()
@@ -137,6 +138,7 @@ class Group:
             member = self.members[member_id]
             given = {place for place in wanted if owners.get(place, member_id) == member_id}
             member.owned |= given
+            member.assigned = set(given)
             member.consumer.given(self.generation, given)
 
 
