@@ -39,12 +39,13 @@ class Stopwatch:
 
 def run(fleet_file: Path, patterns: Path, events: int) -> dict[str, float]:
     # The worker is a role of its own, with packages that other commands do without.
-    from worker.process import Options, Process  # noqa: PLC0415
+    from worker.process import Options, Process, ease_collection  # noqa: PLC0415
 
     process = Process(load_fleet(fleet_file), Options("bench", True), lambda *_, **__: None)
     publish_patterns(
         [document for document, _ in load_documents(*patterns.iterdir())], process.fleet.name, process.clients
     )
+    ease_collection()
     loop = process.start()
     observing = Stopwatch()
     for name in _OBSERVED:
