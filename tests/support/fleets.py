@@ -192,6 +192,7 @@ def _messages(bootstrap: str, topic: str, isolation: str) -> Iterator[Any]:
     try:
         partitions = reader.list_topics(topic, timeout=10).topics[topic].partitions
         for number in sorted(partitions):
+            end = _end(bootstrap, topic, number)
             reader.assign([TopicPartition(topic, number, 0)])
             at_end = False
             while not at_end:
@@ -201,9 +202,18 @@ def _messages(bootstrap: str, topic: str, isolation: str) -> Iterator[Any]:
                         yield message
                     else:
                         assert error.code() == KafkaError._PARTITION_EOF, error
-                        at_end = message.partition() == number
+                        at_end = message.partition() == number and message.offset() >= end
     finally:
         reader.close()
+
+
+def _end(bootstrap: str, topic: str, number: int) -> int:
+    """Also behind transactions that are committed already, whose markers are on their way."""
+    asker = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": "read_uncommitted"})
+    try:
+        return int(asker.get_watermark_offsets(TopicPartition(topic, number), timeout=10)[1])
+    finally:
+        asker.close()
 
 
 @contextmanager
