@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, Final
 
 from confluent_kafka import ConsumerGroupState, KafkaException
@@ -52,7 +53,8 @@ class KafkaGroupView:
         self._asked: Future[Any] | None = None
 
     def ask(self) -> None:
-        self._asked = self._admin.describe_consumer_groups([self._group], request_timeout=ASK_S)[self._group]
+        with suppress(KafkaException):  # whoever only looks must not fail
+            self._asked = self._admin.describe_consumer_groups([self._group], request_timeout=ASK_S)[self._group]
 
     def answer(self) -> dict[str, set[int]] | None:
         if self._asked is None or not self._asked.done():
@@ -61,9 +63,9 @@ class KafkaGroupView:
         try:
             group = asked.result()
         except KafkaException:
-            return None
+            return {}
         if group.state != ConsumerGroupState.STABLE:
-            return None
+            return {}
         return {
             member.group_instance_id or member.member_id: {
                 place.partition for place in member.assignment.topic_partitions if place.topic == self._topic

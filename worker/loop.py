@@ -154,6 +154,8 @@ class Loop:
                 self._process(partition, new)
         for end in ends:  # not before: the records of the same batch come before it
             self._at_end(end)
+        for partition in self.partitions.values():
+            partition.held.clear()
         self._bound_batches(self.parts.clock.monotonic() - started)
         self._restore()
         self._apply_arcs()
@@ -171,7 +173,12 @@ class Loop:
         self.parts.consumer.unsubscribe()
         until = self.parts.clock.monotonic() + REVOKE_S
         while (self.partitions or self.coming) and self.parts.clock.monotonic() < until:
-            self.parts.consumer.poll(WAIT_S)
+            # Records are left to who comes next: only bad news counts.
+            event = self.parts.consumer.poll(WAIT_S)
+            if event is not None and event.error() is not None:
+                raise_for(reaction_of_consumer(event.error()), event.error(), "joining again")
+        if self.partitions or self.coming:
+            raise WorkerError(f"partitions were not given up within {REVOKE_S:g} s to join again", fix="restart it")
         self.joined = False
         self.subscribe()
 
@@ -201,7 +208,7 @@ class Loop:
         """Markers of transactions take offsets that nobody is given: an end counts as read."""
         topic, end = event.topic(), event.offset()
         partition = self.partitions.get(event.partition())
-        if partition is None:
+        if partition is None or topic in partition.held:  # the end comes again behind the records that do
             return
         partition.ends[topic] = end
         if partition.phase is Phase.REPLAYING:
@@ -256,9 +263,7 @@ class Loop:
         if before.messages:
             partition.advance(before.positions())
         rest = taken.since(known)
-        for topic in (
-            rest.counts() if rest.messages else ()
-        ):  # what is missing below the committed offset does not exist
+        for topic in rest.counts():  # what is missing below the committed offset does not exist
             position = partition.mark.positions[topic]
             partition.advance({topic: max(position, known[topic])})
         if partition.is_replayed():
@@ -273,6 +278,7 @@ class Loop:
             place = [TopicPartition(topic, partition.number, first)]
             self.parts.consumer.incremental_unassign(place)
             self.parts.consumer.incremental_assign(place)
+            partition.held.add(topic)
         return rest.pick(lambda *_: False)
 
     def _finish_replay(self, partition: Partition) -> None:

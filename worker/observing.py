@@ -90,7 +90,8 @@ class Observer:
     def _look_at(self, partition: Partition) -> None:
         wall = self._clock.wall()
         unknown = partition.engine.stats()["errors"]
-        self._metrics.add("arcfleet_unknown_values_total", unknown - self._unknown.get(partition.number, 0))
+        # An engine with new patterns begins to count anew.
+        self._metrics.add("arcfleet_unknown_values_total", max(0, unknown - self._unknown.get(partition.number, 0)))
         self._unknown[partition.number] = unknown
         for topic in partition.mark.positions:
             labels = {"topic": topic, "partition": str(partition.number)}

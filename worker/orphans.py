@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from worker.clock import Clock
 
 LOOK_EVERY_S: Final = 5.0
+REST_S: Final = 60.0  # after joining again: what that moves belongs to nobody for a while, too
 
 Owners = Mapping[str, set[int]]  # by instance or member id, the partitions of the first topic
 
@@ -22,7 +23,7 @@ class GroupView(Protocol):
 
     def ask(self) -> None: ...
     def answer(self) -> Owners | None:
-        """None: there is none yet, or the group is about to change."""
+        """None: there is none yet. Nobody: the group is about to change, or did not say."""
 
 
 class Orphans:
@@ -34,6 +35,7 @@ class Orphans:
         self._all = set(range(partitions or 0))
         self._asked_at = clock.monotonic()
         self._before: set[int] = set()
+        self._rests_until = clock.monotonic()
 
     def found(self, me: str | None) -> set[int]:
         """What nobody had twice in a row, if it is on me to act: several would only disturb each other."""
@@ -41,11 +43,12 @@ class Orphans:
             self._asked_at = self._clock.monotonic()
             self._view.ask()
         owners = self._view.answer()
-        if not owners:
+        if owners is None:
             return set()
-        free = self._all - set().union(*owners.values())
+        free = self._all - set().union(*owners.values()) if owners else set[int]()
         again, self._before = free & self._before, free
-        if not again or me != min(owners):
+        now = self._clock.monotonic()
+        if not again or me != min(owners) or now < self._rests_until:
             return set()
-        self._before = set()
+        self._before, self._rests_until = set(), now + REST_S
         return again

@@ -81,6 +81,7 @@ class Partition:
     replay_to: Mark | None = None
     due_before: int = 0  # keys dirtied by a stamp below it are due at once
     ends: dict[str, int] = field(default_factory=dict)  # by topic, where its end was seen last
+    held: set[str] = field(default_factory=set)  # topics whose records of this batch are fetched again later
     quiet_commits: int = 0  # since the last record
     told_progress: Mark | None = None  # the mark of the last progress record
     table_written: int = -1  # the offset of the arc table that the state topic holds
@@ -100,7 +101,6 @@ class Partition:
         """Takes records of this partition; what they say is published unless they were replayed."""
         if not self.history or self.history[-1][0] < stamp:
             self.history.append((stamp, self.mark))
-        self.traces.note(taken.messages)
         changes = self.engine.feed(
             **taken.columns(needed),
             stamp=stamp,
@@ -109,6 +109,8 @@ class Partition:
             trusted_until=NEVER if self.phase is Phase.REPLAYING else None,
             now=None if self.phase is Phase.REPLAYING else now,
         )
+        aside = {index for index, _ in [*changes.bad, *changes.late]}
+        self.traces.note([message for at, message in enumerate(taken.messages) if at not in aside])
         self.advance(taken.positions())
         self.quiet_commits = 0
         return changes

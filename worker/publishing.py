@@ -186,4 +186,5 @@ class Publisher:
 
 def _bytes_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:
     """Of a record, at most."""
-    return FRAME_BYTES + len(key or b"") + len(value or b"") + sum(len(one) + len(two or b"") for one, two in headers)
+    of_headers = sum(len(name.encode()) + len(told or b"") for name, told in headers)
+    return FRAME_BYTES + len(key or b"") + len(value or b"") + of_headers

@@ -17,6 +17,7 @@ from worker.records import Message
 
 TRACEPARENT: Final = "traceparent"
 TRACES_PER_KEY_MAX: Final = 100  # of the events that came last
+TRACE_BYTES_MAX: Final = 256  # a trace context has 55; what is longer is none
 
 Read: TypeAlias = Callable[[Message, Any], Any]
 
@@ -27,13 +28,22 @@ class Traces:
     def __init__(self, sources: Iterable[Source]) -> None:
         self._readers = {source.topic: _Reader(source) for source in sources}
         self._by_key: dict[str, dict[str, bytes]] = {}
+        self._grown: set[str] = set()  # keys with more than they may have, until what the batch told is published
 
     def note(self, messages: Sequence[Message]) -> None:
-        """Takes those of a batch."""
+        """Takes those of a batch, whose records the engine has taken as events: whoever is late or bad has no state
+        here."""
+        for key in self._grown:
+            of_key = self._by_key.get(key, {})
+            for event_id in list(of_key)[: max(0, len(of_key) - TRACES_PER_KEY_MAX)]:
+                del of_key[event_id]
+        self._grown.clear()
         for message in [message for message in messages if message.headers()]:
             trace = next((value for name, value in message.headers() or () if name == TRACEPARENT and value), None)
-            found = None if trace is None else self._readers[message.topic()].key_and_id(message)
-            if trace is not None and found is not None:
+            if trace is None or len(trace) > TRACE_BYTES_MAX:
+                continue
+            found = self._readers[message.topic()].key_and_id(message)
+            if found is not None:
                 self._put(*found, trace)
 
     def _put(self, key: str, event_id: str, trace: bytes) -> None:
@@ -41,7 +51,7 @@ class Traces:
         of_key.pop(event_id, None)
         of_key[event_id] = trace
         if len(of_key) > TRACES_PER_KEY_MAX:
-            del of_key[next(iter(of_key))]
+            self._grown.add(key)
 
     def of(self, value: bytes) -> bytes | None:
         """The trace of a match, as it is told."""
@@ -52,8 +62,8 @@ class Traces:
 
     def packed(self, key: str) -> bytes | None:
         """What goes with the snapshot of a key."""
-        of_key = self._by_key.get(key)
-        return msgpack.packb(list(of_key.items())) if of_key else None
+        of_key = list(self._by_key.get(key, {}).items())[-TRACES_PER_KEY_MAX:]
+        return msgpack.packb(of_key) if of_key else None
 
     def restore(self, key: str, packed: bytes | None) -> None:
         """What came with it."""
@@ -79,7 +89,7 @@ class _Reader:
         try:
             value = self._unpack(message.value() or b"")
             key, event_id, op = (read(message, value) for read in (self._key, self._id, self._op))
-        except (ValueError, TypeError, AttributeError, msgpack.UnpackException):
+        except (ValueError, TypeError, AttributeError, RecursionError, msgpack.UnpackException):
             return None
         event_id = _position(message) if event_id is None else event_id
         is_event = isinstance(key, str) and isinstance(event_id, str) and op in (None, "insert")

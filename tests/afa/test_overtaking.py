@@ -80,3 +80,51 @@ def test_what_a_punctuation_says_stands_after_the_rows_before_it(option: Record)
     told, by_reference = (Engine([pattern], name).feed(batch).told for name in ("native", "reference"))  # type: ignore[arg-type]
     assert told == by_reference
     assert [index for index, _ in told][-1] == 5
+
+
+def batch_of(*rows: tuple[str | None, int, int | None], when: dict[int, str] | None = None) -> pa.RecordBatch:
+    """Key, time and x of events; without a key a punctuation."""
+    keys, times, numbers = zip(*rows, strict=True)
+    columns = {"key": pa.array(keys, pa.string()), "ts": pa.array(times), "x": pa.array(numbers, pa.int64())}
+    columns["op"] = pa.array([None if key else "punctuation" for key in keys], pa.string())
+    if when:
+        columns["when"] = pa.array([when.get(row) for row in range(len(rows))], pa.string())
+    return pa.RecordBatch.from_pydict(columns)
+
+
+@pytest.mark.parametrize(
+    ("rows", "origins", "limits"),
+    [
+        # A key that moves to another partition, once nothing of it need be kept in its own.
+        ([("j", 100, 1), (None, 50, None), ("k", 20, 1), ("k", 21, 2)], [0, 0, 1, 1], {}),
+        # A new key in the place of one of which nothing need be kept.
+        ([("j", 100, 1), (None, 50, None), ("z", 101, 1), ("z", 102, 2)], [0] * 4, {"max_keys": 2}),
+        # No more than so many events at a time.
+        (
+            [row for ts in range(2_000) for row in (("k", ts, 1), (None, ts - 600, None))],
+            None,
+            {"max_events_per_key": 900},
+        ),
+    ],
+)
+def test_what_is_let_go_makes_room_for_what_comes(
+    rows: list[tuple[str | None, int, int | None]], origins: list[int] | None, limits: dict[str, int]
+) -> None:
+    pattern = build_pattern(RISES | {"within": 10})
+    batch, places = batch_of(*rows), [("t", number) for number in origins or [0] * len(rows)]
+    told = []
+    for cut in (len(rows), 1):
+        engine = Engine([pattern], limits=limits)
+        engine.feed(batch_of(("k", 1, 1)), partitions=[("t", 0)])
+        found = [engine.feed(batch.slice(at, cut), partitions=places[at : at + cut]) for at in range(0, len(rows), cut)]
+        changes = [change for part in found for _, change in part.told]
+        stats = engine.stats()
+        told.append((changes, sum(len(part.late) + len(part.bad) for part in found), stats["degraded_keys"]))
+    assert told[0] == told[1]
+
+
+def test_what_an_overtaking_punctuation_lets_go_is_gone_though_the_batch_ends_with_a_question() -> None:
+    engine = Engine([build_pattern(RISES | {"within": 10})])
+    engine.feed(batch_of(("k", 1, 1)))
+    engine.feed(batch_of(("j", 100, 1), (None, 50, None), (None, 60, None), when={2: "e.x == 1"}))
+    assert engine.gauges()["keys"] == 1

@@ -165,7 +165,7 @@ def test_a_broker_that_is_not_ready_in_time_shows_its_log_and_is_ended():
     broker = LocalBroker(ready_deadline_s=0.3)
     with pytest.raises(BrokerError, match=r"did not answer on 127\.0\.0\.1:\d+ within 0\.3 s") as raised:
         broker.start()
-    assert "  | Formatting metadata directory" in str(raised.value)
+    assert "The end of its log:\n  | " in str(raised.value)  # how far it came depends on the machine
     assert not broker.running
     broker.close()
 

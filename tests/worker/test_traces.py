@@ -6,8 +6,13 @@ import msgpack
 import pytest
 from confluent_kafka import Message
 
+from afa import Engine
 from afa.source import Source
-from worker.traces import TRACES_PER_KEY_MAX, Traces
+from arcfleet.fleet.arcs import ArcTable
+from worker.binding import Mark
+from worker.partition import Partition
+from worker.records import Needed, by_partition
+from worker.traces import TRACE_BYTES_MAX, TRACES_PER_KEY_MAX, Traces
 
 TRACE = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -67,5 +72,35 @@ def test_they_go_with_the_key_s_snapshot_and_come_back():
 def test_of_a_key_the_last_ones_are_kept():
     values = [json.dumps({"id": f"e{number}"}).encode() for number in range(TRACES_PER_KEY_MAX + 1)]
     traces = noted(Source("t"), *(message(value, traceparent=TRACE) for value in values))
-    assert traces.of(match("k", "e0")) is None
-    assert traces.of(match("k", "e1")) == traces.of(match("k", f"e{TRACES_PER_KEY_MAX}")) == TRACE
+    assert traces.of(match("k", "e0")) == TRACE, "until what the batch told is published"
+    again = Traces([Source("t")])
+    again.restore("k", traces.packed("k"))
+    traces.note([])
+    for left in (traces, again):
+        assert left.of(match("k", "e0")) is None
+        assert left.of(match("k", "e1")) == left.of(match("k", f"e{TRACES_PER_KEY_MAX}")) == TRACE
+
+
+def test_a_hostile_record_is_no_event_and_a_long_header_no_trace():
+    deep, event = b"[" * 100_000, b'{"id":"e1"}'
+    traces = noted(
+        Source("t"), message(deep, traceparent=TRACE), message(event, traceparent=b"0" * TRACE_BYTES_MAX * 2)
+    )
+    assert traces.packed("k") is None
+
+
+def test_what_is_bad_or_late_leaves_nothing_behind():
+    source = Source("t", key="key")
+    engine = Engine([], sources=[source], net="batch")
+    mark = Mark({"t": 0}, {"t": None}, 0)
+    partition = Partition(3, engine, ArcTable(), mark, Traces([source]))
+    engine.punctuate(100, partition=("t", 3))
+    values = [
+        {"key": "bad", "id": "\ud800", "ts": 200, "data": {}},
+        {"key": "late", "id": "e1", "ts": 1, "data": {}},
+        {"key": "k", "id": "e2", "ts": 200, "data": {}},
+    ]
+    messages = [message(json.dumps(value).encode(), offset=at, traceparent=TRACE) for at, value in enumerate(values)]
+    changes = partition.feed(by_partition(messages, ["t"])[3], Needed.by([source]), 1, 0)
+    assert ([index for index, _ in changes.bad], [index for index, _ in changes.late]) == ([0], [1])
+    assert [partition.traces.packed(key) is None for key in ("bad", "late", "k")] == [True, True, False]

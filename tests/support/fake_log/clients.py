@@ -48,9 +48,11 @@ class FakeGroupView:
         self._is_asked = True
 
     def answer(self) -> dict[str, set[int]] | None:
-        if not self._is_asked or self._group.is_rebalancing or not self._group.members:
+        if not self._is_asked:
             return None
         self._is_asked = False
+        if self._group.is_rebalancing:
+            return {}
         members = self._group.members.values()
         return {
             member.instance or member.id: {number for topic, number in member.assigned if topic == self._topic}

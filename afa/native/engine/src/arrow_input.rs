@@ -88,7 +88,6 @@ impl Engine {
         }
         self.add_stretch(feeding, rows, (at, rows.len()), base, origins, known);
         self.take_segment(&mut feeding.segment, feeding.net, &mut feeding.fed);
-        self.clean_domains();
         None
     }
 

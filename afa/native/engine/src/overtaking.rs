@@ -2,11 +2,16 @@
 //! they for it. So the rows between several punctuations are taken together.
 
 use crate::change_table::ChangeRow;
+use crate::chunk::CHUNK_ROWS;
 use crate::domain::Origin;
 use crate::engine::Engine;
 use crate::input::Feeding;
 use crate::program::Program;
 use crate::segment::{Net, Segment};
+
+/// A key whose limit is smaller than so many chunks of events, each of so many bytes, would meet it noticeably earlier.
+const EVENTS_OF_A_LIMIT: usize = 16;
+const EVENT_BYTES: usize = 128;
 
 /// How punctuations get on with rows that wait.
 #[derive(Debug)]
@@ -41,7 +46,7 @@ impl Engine {
         let topic = &self.domains[origin.domain].topics[origin.topic];
         let is_plain = self.overtaking.is_allowed && !self.promises.has_slack && topic.predicated.is_empty();
         let is_theirs = segment.origins.is_empty() && segment.origin == origin && segment.measured.oldest >= ts;
-        if segment.measured.is_empty() || !is_plain || !is_theirs {
+        if segment.measured.is_empty() || !is_plain || !is_theirs || !self.has_room_to_wait() {
             return false;
         }
         let now = feeding.net == Net::Record;
@@ -53,6 +58,16 @@ impl Engine {
         self.punctuate(origin, ts, now);
         self.overtaking.is_under_way = false;
         true
+    }
+
+    /// Whether it makes no difference that what is let go is so a little later: keys do not move between partitions, and
+    /// no limit is near.
+    fn has_room_to_wait(&self) -> bool {
+        let events = CHUNK_ROWS * EVENTS_OF_A_LIMIT;
+        self.domains.len() == 1
+            && self.numbers.len() + CHUNK_ROWS <= self.limits.max_keys
+            && self.limits.max_events_per_key >= events
+            && self.limits.max_bytes_per_key >= events * EVENT_BYTES
     }
 
     /// Lets go what a partition's punctuation allows; while rows wait, when they are taken.

@@ -152,6 +152,7 @@ impl Engine {
         self.take_rows_of(segment, fed);
         self.weave(&overtakers, from);
         segment.clear();
+        self.clean_domains();
     }
 
     /// Takes the rows of a segment, one after the other.
