@@ -36,12 +36,17 @@ def logins(began_ms):
         yield {"id": f"e{number:08d}", "key": f"user{rnd.randrange(KEYS):06d}", "ts": ts, "type": "login", "data": data}
 
 
-def test_state_is_half_of_the_input_at_most_and_a_restore_replays_two_intervals_at_most(tmp_path):
-    document = tmp_path / "fleet.yaml"
+def one_worker(folder, partitions):
+    document = folder / "fleet.yaml"
     document.write_text(json.dumps({"fleet": "local", "snapshot_interval": f"{INTERVAL_S}s", "sources": [SOURCE]}))
     fleet = load_fleet(document, {"bootstrap": "fake:9092"})
-    simulation = Simulation(1, fleet, [GUESSED], partitions=1, workers=1, chances=Chances.none())
+    simulation = Simulation(1, fleet, [GUESSED], partitions=partitions, workers=1, chances=Chances.none())
     simulation.run([], 1.0)
+    return simulation
+
+
+def test_state_is_half_of_the_input_at_most_and_a_restore_replays_two_intervals_at_most(tmp_path):
+    simulation = one_worker(tmp_path, partitions=1)
     began_s = simulation.clock.monotonic()
     committed, replays = simulation.broker.group("local").offsets, []
     for number, record in enumerate(logins(int(simulation.clock.wall() * 1000))):
@@ -70,11 +75,7 @@ def size(records):
 
 def test_a_partition_with_a_backlog_is_not_written_out_before_its_time(tmp_path):
     """Under load partitions come in turns, each for longer than a commit interval."""
-    document = tmp_path / "fleet.yaml"
-    document.write_text(json.dumps({"fleet": "local", "snapshot_interval": f"{INTERVAL_S}s", "sources": [SOURCE]}))
-    fleet = load_fleet(document, {"bootstrap": "fake:9092"})
-    simulation = Simulation(1, fleet, [GUESSED], partitions=2, workers=1, chances=Chances.none())
-    simulation.run([], 1.0)
+    simulation = one_worker(tmp_path, partitions=2)
     for record in logins(int(simulation.clock.wall() * 1000)):
         simulation.publish(record)
     (loop,) = [slot.process.loop for slot in simulation.slots]

@@ -147,7 +147,8 @@ mod tests {
     use super::test_condition;
     use crate::arrow_rows::ArrowRows;
     use crate::chunk::Chunk;
-    use crate::expression::{Attribute, FieldPath, Node};
+    use crate::column_tests::tests::{comparison, field, literal};
+    use crate::expression::{Attribute, Node};
     use crate::predicate::Fields;
     use crate::row_view::RowView;
     use crate::value::{Arithmetic, Comparison, Value};
@@ -168,22 +169,6 @@ mod tests {
             ("y", Arc::new(floats.collect::<Float64Array>())),
         ];
         ArrowRows::new(&RecordBatch::try_from_iter(columns).expect("columns")).expect("a batch")
-    }
-
-    fn field(name: &str) -> Node {
-        let path = FieldPath {
-            steps: Arc::new([name.into()]),
-            declared: 0,
-        };
-        Node::Field(path)
-    }
-
-    fn literal(value: Value) -> Node {
-        Node::Literal(value)
-    }
-
-    fn comparison(comparison: Comparison, left: Node, right: Node) -> Node {
-        Node::Comparison(comparison, Box::new(left), Box::new(right))
     }
 
     /// Numbers that look random.

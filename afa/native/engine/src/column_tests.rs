@@ -81,7 +81,7 @@ fn divide(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::Arc;
 
     use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
@@ -118,7 +118,7 @@ mod tests {
         ArrowRows::new(&RecordBatch::try_from_iter(columns).expect("columns")).expect("a batch")
     }
 
-    fn field(name: &str) -> Node {
+    pub(crate) fn field(name: &str) -> Node {
         let path = FieldPath {
             steps: Arc::new([name.into()]),
             declared: 0,
@@ -126,11 +126,11 @@ mod tests {
         Node::Field(path)
     }
 
-    fn literal(value: Value) -> Node {
+    pub(crate) fn literal(value: Value) -> Node {
         Node::Literal(value)
     }
 
-    fn comparison(comparison: Comparison, left: Node, right: Node) -> Node {
+    pub(crate) fn comparison(comparison: Comparison, left: Node, right: Node) -> Node {
         Node::Comparison(comparison, Box::new(left), Box::new(right))
     }
 
