@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import wraps
 from threading import Lock
-from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
 from afa.changes import Changes
 from afa.errors import PatternError, RecordError, SnapshotError
@@ -24,7 +24,11 @@ from afa.tape import TapeLine
 Known = TypeVar("Known")
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
-Backend: TypeAlias = NativeEngine | NativeGroups | ReferenceEngine | ReferenceGroups
+Native: TypeAlias = NativeEngine | NativeGroups
+Backend: TypeAlias = Native | ReferenceEngine | ReferenceGroups
+# Tuples, because a union in `isinstance` is made anew with each call.
+_NATIVE: Final = (NativeEngine, NativeGroups)
+_REFERENCE: Final = (ReferenceEngine, ReferenceGroups)
 EngineName = Literal["native", "reference"]
 Net = Literal["record", "batch"]
 
@@ -126,7 +130,7 @@ class Engine:
         Of sources with `slack` every record moves the punctuation of its topic and partition, unless its time is after
         `trusted_until`, or more than `max_ahead` after `now`.
         """
-        if isinstance(self._engine, NativeEngine | NativeGroups):
+        if isinstance(self._engine, _NATIVE):
             self._engine.trust_times(trusted_until, now)
         elif now is not None or trusted_until is not None:
             raise ValueError("the reference engine has no clock; leave out `now` and `trusted_until`")
@@ -150,20 +154,20 @@ class Engine:
     def _feed_raw(self, batch: list[Any], beside: dict[str, Any]) -> Changes:
         first = self._fed
         self._fed += len(batch)
+        if isinstance(self._engine, _NATIVE):
+            return self._engine.feed_raw(batch, beside, first, self._net == "batch")
         if isinstance(self._engine, ReferenceEngine):
             return feed_reference(self._engine, batch, first, self._net)
-        if isinstance(self._engine, ReferenceGroups):
-            return self._engine.feed(batch, beside, first, self._net)
-        return self._engine.feed_raw(batch, beside, first, self._net == "batch")
+        return self._engine.feed(batch, beside, first, self._net)
 
     def _feed_arrow(self, batch: Any, partitions: Sequence[tuple[str, int]] | None) -> Changes:
-        if isinstance(self._engine, ReferenceEngine):
+        if isinstance(self._engine, _NATIVE):
+            changes, rows = self._engine.feed_arrow(batch, self._fed, partitions, self._net == "batch")
+        elif isinstance(self._engine, ReferenceEngine):
             changes, rows = feed_reference(self._engine, batch, self._fed, self._net), batch.num_rows
-        elif isinstance(self._engine, ReferenceGroups):
+        else:
             beside = {} if partitions is None else {"partitions": partitions}
             changes, rows = self._engine.feed(batch, beside, self._fed, self._net), batch.num_rows
-        else:
-            changes, rows = self._engine.feed_arrow(batch, self._fed, partitions, self._net == "batch")
         self._fed += rows
         return changes
 
@@ -199,7 +203,7 @@ class Engine:
         read = line.read()
         if isinstance(read, Event):
             raise RecordError("an event is no change of this kind", fix="`feed` takes events")
-        if isinstance(self._engine, NativeEngine | NativeGroups):
+        if isinstance(self._engine, _NATIVE):
             return self._engine.change(read, line.raw, self._net == "batch", partition)
         if isinstance(self._engine, ReferenceGroups):
             told = self._engine.change(read, self._net, partition)
@@ -313,8 +317,8 @@ class Engine:
         """The greatest time of each topic and partition's records, as far as times are believed: see `feed`."""
         return {(topic, number): ts for topic, number, _, ts in self._snapshots().reached() if ts is not None}
 
-    def _snapshots(self) -> NativeEngine | NativeGroups:
-        if isinstance(self._engine, ReferenceEngine | ReferenceGroups):
+    def _snapshots(self) -> Native:
+        if isinstance(self._engine, _REFERENCE):
             raise SnapshotError("the reference engine has no snapshots", fix='take engine="native"')
         return self._engine
 
@@ -330,7 +334,7 @@ class Engine:
     @_alone
     def stats(self) -> dict[str, Any]:
         """What has been counted since the engine began, and the plan that ran."""
-        if isinstance(self._engine, ReferenceEngine | ReferenceGroups):
+        if isinstance(self._engine, _REFERENCE):
             return asdict(self._engine.counters) | {"degraded_keys": 0, "plan": "reference"}
         return self._engine.counters() | {"plan": "eager"}
 
