@@ -281,6 +281,7 @@ impl Engine {
             }
             let mut key = self.take_key(number);
             let (before, was_degraded) = (live(&key), key.degraded);
+            self.ready_counts(&mut key);
             for lane in 0..self.lanes.len() {
                 self.release(&mut key, lane);
             }
@@ -291,7 +292,10 @@ impl Engine {
                 };
                 self.matcher(domain).apply(&mut key, &plan);
             }
-            self.after(&mut key, before, was_degraded);
+            // What may be denied is watched, where a punctuation may release anything.
+            let added = self.take_added(|_| true);
+            self.tell_after(&mut key, before, was_degraded);
+            self.tell_added(&mut key, added);
             self.put_key(number, key);
         }
     }

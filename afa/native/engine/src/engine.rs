@@ -324,7 +324,7 @@ impl Engine {
         let before = live(&key);
         let ts = self.rows.ts(row);
         let (from, scope) = (self.table.rows.len(), Scope::Around(ts));
-        let watched = self.watch(&key, scope);
+        let watched = self.watch_row(&key, Some(row), scope);
         let place = key.spine.search(&self.rows, ts);
         let is_alone = place.is_none_or(|place| key.spine.ts(place, &self.rows) > ts);
         let known = if is_alone {
@@ -345,7 +345,7 @@ impl Engine {
         }
         self.newest = self.newest.max(key.spine.last_ts());
         self.after(&mut key, before, was_degraded);
-        self.tell_watched(&key, watched, scope, replaced);
+        self.tell_watched(&mut key, watched, scope, replaced);
         self.order_observed(from);
         self.put_key(number, key);
     }
@@ -446,8 +446,9 @@ impl Engine {
         let before = live(&key);
         let identity = (retraction.ts, retraction.id.owned());
         let (from, scope) = (self.table.rows.len(), Scope::Around(retraction.ts));
-        let watched = self.watch(&key, scope);
-        if let Some(place) = key.find(&self.rows, retraction.ts, retraction.id) {
+        let known = key.find(&self.rows, retraction.ts, retraction.id);
+        let watched = self.watch_row(&key, known.map(|place| key.spine.row(place)), scope);
+        if let Some(place) = known {
             self.take_out(&mut key, place, retraction, identity);
         } else {
             let tomb = key.rare_mut().tombs.entry(identity).or_insert_with(|| Tomb {
@@ -459,7 +460,7 @@ impl Engine {
             self.relink(&mut key);
         }
         self.after(&mut key, before, was_degraded);
-        self.tell_watched(&key, watched, scope, None);
+        self.tell_watched(&mut key, watched, scope, None);
         self.order_observed(from);
         self.put_key(number, key);
     }

@@ -82,6 +82,7 @@ static NOTHING_RARE: Rare = Rare {
 static NOTHING_FORGOTTEN: Forgotten = Forgotten {
     before: None,
     ends: BTreeMap::new(),
+    counted: None,
 };
 
 /// One key. Every event touches all of it, so it is small: where keys are many, memory is what they wait for.

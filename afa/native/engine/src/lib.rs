@@ -50,6 +50,8 @@ pub mod forgetting;
 pub mod found;
 pub mod function;
 pub mod gauges;
+mod growth;
+mod holding;
 mod idle;
 pub mod input;
 pub mod json;

@@ -260,7 +260,7 @@ impl Engine {
             let watched = self.watch(&key, Scope::Key);
             act(self, &mut key);
             self.after(&mut key, before, was_degraded);
-            self.tell_watched(&key, watched, Scope::Key, None);
+            self.tell_watched(&mut key, watched, Scope::Key, None);
             self.keys[number] = Some(key);
         }
         self.order_from(first);

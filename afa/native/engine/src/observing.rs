@@ -2,8 +2,8 @@
 //! patterns that choose among their matches.
 //!
 //! What such a pattern tells of a key is observed before something is done to the key and after it, from the start
-//! events that it may concern, and the difference is told. An event after all others, which is what most are, only adds
-//! matches for most patterns: those are found from the list of partial matches, as everywhere.
+//! events that it may concern, and the difference is told. Most events come after all others, and only add matches:
+//! see `growth.rs`.
 
 use std::collections::HashMap;
 
@@ -11,15 +11,14 @@ use foldhash::fast::FixedState;
 
 use crate::change_table::ChangeKind;
 use crate::domain::Domain;
-use crate::engine::{Engine, live};
+use crate::engine::Engine;
 use crate::finding::{Finder, QueryMatch};
-use crate::found::Found;
 use crate::key::Key;
 use crate::pattern::Window;
-use crate::program::Program;
+use crate::program::{Program, UNRELEASED};
+use crate::query::{Growth, Output};
 use crate::runs::Bound;
-use crate::selecting::select;
-use crate::stretch::Stretch;
+use crate::selecting::{Counted, select};
 
 /// Which start events something may concern.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +29,8 @@ pub(crate) enum Scope {
     Around(i64),
     /// Those whose window has closed since a punctuation (none: ever).
     Closing(Option<i64>, i64),
+    /// Those that a match may begin with that ends between two instants.
+    Ending(i64, i64),
 }
 
 /// How far a partition has come, as a pattern sees it.
@@ -59,6 +60,9 @@ impl Scope {
                 before.map_or(i64::MIN, |before| before.saturating_sub(length).saturating_add(1)),
                 now.saturating_sub(length),
             ),
+            Self::Ending(from, to) if program.output != Output::NonOverlapping => {
+                (from.saturating_sub(length).saturating_add(1), to)
+            }
             _ => (i64::MIN, i64::MAX),
         }
     }
@@ -87,9 +91,27 @@ impl Domain {
 }
 
 impl Engine {
-    /// What is told of a key by all patterns that are observed.
+    /// What is told of a key by the observed patterns of which a record may change it.
     pub(crate) fn watch(&mut self, key: &Key, scope: Scope) -> Watched {
-        let lanes = self.observed.clone();
+        let may_change = |lane: &usize| !self.programs[self.lanes[*lane]].is_told_by_punctuations_alone();
+        let lanes: Vec<usize> = self.observed.iter().copied().filter(may_change).collect();
+        self.watch_lanes(key, lanes, scope)
+    }
+
+    /// The same of those that a record is about which leads to this row, or takes it away; none: it is about no event.
+    pub(crate) fn watch_row(&mut self, key: &Key, row: Option<u32>, scope: Scope) -> Watched {
+        let may_change = |lane: &usize| {
+            let pattern = self.lanes[*lane];
+            let (program, is_seen) = (&self.programs[pattern], |row| {
+                self.rows.class(pattern, row) < UNRELEASED
+            });
+            !program.is_told_by_punctuations_alone() && (program.gap_free || row.is_some_and(is_seen))
+        };
+        let lanes: Vec<usize> = self.observed.iter().copied().filter(may_change).collect();
+        self.watch_lanes(key, lanes, scope)
+    }
+
+    pub(crate) fn watch_lanes(&mut self, key: &Key, lanes: Vec<usize>, scope: Scope) -> Watched {
         lanes
             .into_iter()
             .map(|lane| (lane, self.observe_now(key, lane, scope)))
@@ -97,9 +119,12 @@ impl Engine {
     }
 
     /// Tells what has changed since. `alias`: the first row has taken the place of the second one.
-    pub(crate) fn tell_watched(&mut self, key: &Key, watched: Watched, scope: Scope, alias: Option<(u32, u32)>) {
+    pub(crate) fn tell_watched(&mut self, key: &mut Key, watched: Watched, scope: Scope, alias: Option<(u32, u32)>) {
         for (lane, before) in watched {
             let after = self.observe_now(key, lane, scope);
+            if self.programs[self.lanes[lane]].growth() == Growth::Counts {
+                key.forgotten_mut(lane).counted = Some(Counted::of(&self.rows, &after));
+            }
             self.tell_difference(key, lane, before, after, alias);
         }
     }
@@ -108,7 +133,7 @@ impl Engine {
     pub fn tell_known(&mut self, name: &str) {
         if let Some(number) = self.numbers.find(name) {
             let key = self.take_key(number as usize);
-            for (lane, told) in self.watch(&key, Scope::Key) {
+            for (lane, told) in self.watch_lanes(&key, self.observed.clone(), Scope::Key) {
                 let told = told.iter().map(|found| (0, found));
                 self.tell_matches(&key, self.lanes[lane], ChangeKind::Insert, told);
             }
@@ -206,96 +231,11 @@ impl Engine {
         );
     }
 
-    /// Appends rows where patterns are observed.
-    pub(crate) fn append_observed(&mut self, number: usize, rows: Stretch<'_>, first_record: Option<u32>) {
-        let adds = |lane: &usize| self.programs[self.lanes[*lane]].only_adds();
-        if self.observed.iter().all(adds) {
-            return self.append_watched(number, rows, first_record);
-        }
-        for (at, row) in rows.rows().enumerate() {
-            let record = first_record.map(|first| first + (row - rows.row(0)));
-            self.append_watched(number, rows.part(at, at + 1), record);
-        }
-    }
-
-    /// The same at once, which is allowed for one row or where events only add matches.
-    fn append_watched(&mut self, number: usize, rows: Stretch<'_>, first_record: Option<u32>) {
-        let mut key = self.take_key(number);
-        let from = self.table.rows.len();
-        let (before, was_degraded) = (live(&key), key.degraded);
-        if let Some(record) = first_record {
-            self.findings.record = record;
-        }
-        let scope = Scope::Around(self.rows.ts(rows.row(0)));
-        let mut watched = Watched::new();
-        for lane in self.observed.clone() {
-            let program = &self.programs[self.lanes[lane]];
-            // Where a match exists only when its window has closed, an event cannot change what is told.
-            if !(program.only_adds() || program.is_local() && program.is_told_at_window_end()) {
-                watched.push((lane, self.observe_now(&key, lane, scope)));
-            }
-        }
-        self.append_rows(&mut key, rows, first_record);
-        self.newest = self.newest.max(key.spine.last_ts());
-        let added = self.take_observed();
-        self.tell_after(&mut key, before, was_degraded);
-        self.tell_added(&key, added);
-        self.tell_watched(&key, watched, scope, None);
-        self.order_observed(from);
-        self.put_key(number, key);
-    }
-
-    /// Takes out what was found of patterns that are observed: the answer is what of it is to be looked at more closely.
-    /// What is left can be told as it is.
-    fn take_observed(&mut self) -> Vec<Found> {
-        let programs = &self.programs;
-        let mut added = Vec::new();
-        self.findings.list.retain(|found| {
-            let program = &programs[found.pattern];
-            let is_plain = !program.is_observed() || program.tells_ends_alone();
-            if !is_plain && program.only_adds() {
-                added.push(*found);
-            }
-            is_plain
-        });
-        added
-    }
-
     /// Lets go of what was found of patterns that are observed.
     pub(crate) fn forget_observed(&mut self) {
         let programs = &self.programs;
         self.findings
             .list
             .retain(|found| !programs[found.pattern].is_observed());
-    }
-
-    /// Tells matches that events after all others have brought.
-    fn tell_added(&mut self, key: &Key, mut added: Vec<Found>) {
-        added.sort_by_key(|found| found.pattern);
-        for added in added.chunk_by(|a, b| a.pattern == b.pattern) {
-            let pattern = added[0].pattern;
-            if self.programs[pattern].has_ways_apart() {
-                self.tell_ways(key, pattern, added);
-                continue;
-            }
-            // The runs of a start event are followed once, whatever matches they have come to.
-            let mut added = added.to_vec();
-            added.sort_by_key(|found| found.start);
-            added.dedup_by_key(|found| (found.start, found.end));
-            let Some(lane) = self.lanes.iter().position(|known| *known == pattern) else {
-                continue;
-            };
-            let punctuation = self.domains[key.domain()].effective;
-            let mut finder = Finder::new(&self.rows, key, (lane, pattern), punctuation, self.limits);
-            let mut counts = Vec::with_capacity(added.len());
-            for same_start in added.chunk_by(|a, b| a.start == b.start) {
-                counts.extend(finder.find_ends(&mut self.programs[pattern], same_start));
-            }
-            self.findings.refused += finder.refused;
-            let records = added.iter().zip(counts);
-            let records = records.flat_map(|(found, count)| std::iter::repeat_n(found.record, count));
-            let told = finder.found;
-            self.tell_matches(key, pattern, ChangeKind::Insert, records.zip(&told));
-        }
     }
 }

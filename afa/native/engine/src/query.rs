@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::expression::{FieldPath, Node};
+use crate::expression::{EventView, FieldPath, Node};
 use crate::pattern::Window;
 use crate::program::Program;
 use crate::value::Value;
@@ -17,6 +17,21 @@ pub enum Output {
     NonOverlapping,
     /// Of those with one first event, the ones that none dominates and none extends.
     EarliestMaximal,
+}
+
+/// What events that come after all that a key has mean for what is told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Growth {
+    /// Nothing: only punctuations let matches be told.
+    Waits,
+    /// The matches that end with them come.
+    Adds,
+    /// So they do, but for those that begin before the end of the last one that counts.
+    Counts,
+    /// So they do, unless one of them is what must not come after a match.
+    AddsUnlessDenied,
+    /// Anything may change.
+    Open,
 }
 
 /// What an automaton that was made from a query has beside its arcs. Expressions read its registers.
@@ -46,10 +61,23 @@ pub struct Query {
 }
 
 impl Query {
+    /// Whether a match may be denied by an event that comes after it: what the event alone decides does not rule it out.
+    pub(crate) fn may_be_denied_by(&self, event: &dyn EventView) -> bool {
+        self.trailing.iter().any(|condition| may_hold(condition, event))
+    }
+
     /// The fields of events that it reads beside those of its arcs.
     pub(crate) fn fields(&self) -> Vec<FieldPath> {
         let negations = self.leading.iter().chain(&self.trailing);
         negations.flat_map(Node::fields).collect()
+    }
+}
+
+/// Whether a condition may hold of an event, whatever the registers are.
+fn may_hold(condition: &Node, event: &dyn EventView) -> bool {
+    match condition {
+        Node::And(all) => all.iter().all(|one| may_hold(one, event)),
+        one => one.reads_register() || one.evaluate(Some(event), &[]).as_truth() == Some(true),
     }
 }
 
@@ -86,10 +114,23 @@ impl Program {
         self.query.is_some() || self.output != Output::All
     }
 
-    /// Whether an event after all others can only add matches that end with it.
-    pub(crate) fn only_adds(&self) -> bool {
+    /// What events that come after all that a key has mean for what is told of it.
+    pub(crate) fn growth(&self) -> Growth {
         let has_trailing = self.query.as_ref().is_some_and(|query| !query.trailing.is_empty());
-        self.output == Output::All && !has_trailing && !self.waits()
+        match self.output {
+            _ if self.is_told_by_punctuations_alone() => Growth::Waits,
+            Output::All if has_trailing => Growth::AddsUnlessDenied,
+            Output::All => Growth::Adds,
+            Output::NonOverlapping if !has_trailing => Growth::Counts,
+            _ => Growth::Open,
+        }
+    }
+
+    /// Whether matches of an end depend on nothing behind it: those that end before an instant are found without what
+    /// comes after it, and so are those of them that count.
+    pub(crate) fn is_decided_by_ends(&self) -> bool {
+        let has_trailing = self.query.as_ref().is_some_and(|query| !query.trailing.is_empty());
+        !has_trailing && self.output != Output::EarliestMaximal && !self.gap_free
     }
 
     /// Whether the ends of partial matches, as events come after all others, are all that there is to tell: each final
@@ -102,23 +143,29 @@ impl Program {
     /// Whether, as events come after all others, each final configuration is one match: it was reached in one way, and
     /// nothing before it matters.
     pub(crate) fn has_ways_apart(&self) -> bool {
-        let looks_back = |query: &Query| !query.leading.is_empty();
-        self.only_adds() && !self.sets.ways_meet && !self.query.as_deref().is_some_and(looks_back)
+        let looks_around = |query: &Query| !query.leading.is_empty() || !query.trailing.is_empty();
+        let asks = self.query.as_deref().is_some_and(looks_around);
+        self.output == Output::All && !asks && !self.sets.ways_meet
     }
 
-    /// Whether a punctuation may let matches be told.
-    pub(crate) fn is_told_by_punctuations(&self) -> bool {
-        self.waits() || self.is_told_at_window_end()
+    /// Whether no record changes what is told, because it can only be about what waits for a punctuation.
+    pub(crate) fn is_told_by_punctuations_alone(&self) -> bool {
+        self.hold || self.is_told_at_window_end()
+    }
+
+    /// Whether what a punctuation changes shows only when all is looked at, before it and after it.
+    pub(crate) fn is_changed_by_punctuations(&self) -> bool {
+        let sees_more = self.gap_free || self.speculation.is_some();
+        match self.growth() {
+            Growth::Waits => !self.hold && !self.is_local(),
+            Growth::Adds | Growth::Counts => false,
+            Growth::AddsUnlessDenied | Growth::Open => sees_more,
+        }
     }
 
     /// Whether only the events of a start event's window, and those that it looks back at, decide about its matches.
     pub(crate) fn is_local(&self) -> bool {
-        self.output == Output::All && !self.waits()
-    }
-
-    /// Whether events or matches wait for a punctuation.
-    fn waits(&self) -> bool {
-        self.hold || self.gap_free || self.speculation.is_some()
+        self.output != Output::NonOverlapping && !self.gap_free
     }
 
     /// Whether a match exists only once its window has closed.
@@ -146,6 +193,7 @@ impl Program {
         let asks = |query: &Query| {
             query.timeouts || query.compressed || !query.leading.is_empty() || !query.trailing.is_empty()
         };
-        self.output != Output::All || self.waits() || self.query.as_deref().is_some_and(asks)
+        let waits = self.hold || self.gap_free || self.speculation.is_some();
+        self.output != Output::All || waits || self.query.as_deref().is_some_and(asks)
     }
 }

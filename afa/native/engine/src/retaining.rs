@@ -5,10 +5,10 @@ use std::sync::Arc;
 use crate::configuration::start_row;
 use crate::engine::Engine;
 use crate::key::Key;
-use crate::observing::Scope;
+use crate::observing::{Progress, Scope};
 use crate::pattern::Window;
 use crate::query::Output;
-use crate::selecting::{Forgotten, Standing};
+use crate::selecting::{Counted, CountedEnds};
 use crate::snapshot_form::Writer;
 
 impl Engine {
@@ -18,8 +18,12 @@ impl Engine {
         let needs = self.needs(key, punctuation);
         for (lane, needed) in &needs {
             if self.programs[self.lanes[*lane]].output == Output::NonOverlapping {
-                let forgotten = self.forgotten_before(key, *lane, *needed);
-                *key.forgotten_mut(*lane) = forgotten;
+                let ends = self.ends_before(key, *lane, *needed);
+                let forgotten = key.forgotten_mut(*lane);
+                (forgotten.before, forgotten.ends) = (forgotten.before.max(Some(*needed)), ends);
+                if let Some(counted) = &mut forgotten.counted {
+                    counted.forget(*needed);
+                }
             }
         }
         self.kept_for(&needs, punctuation)
@@ -48,24 +52,24 @@ impl Engine {
 
     /// Writes where matches ended whose start is forgotten, if there are such.
     pub(crate) fn write_forgotten(&mut self, writer: &mut Writer, key: &Key, punctuation: i64) {
-        let mut kept: Vec<(Arc<str>, Forgotten)> = Vec::new();
+        let mut kept: Vec<(Arc<str>, CountedEnds)> = Vec::new();
         for lane in self.observed.clone() {
             let pattern = self.lanes[lane];
             if self.programs[pattern].output == Output::NonOverlapping {
                 let needed = self.needed_from(key, lane, punctuation);
-                let forgotten = self.forgotten_before(key, lane, needed);
-                kept.push((self.programs[pattern].name.clone(), forgotten));
+                let ends = self.ends_before(key, lane, needed);
+                kept.push((self.programs[pattern].name.clone(), ends));
             }
         }
-        kept.retain(|(_, forgotten)| !forgotten.ends.is_empty());
+        kept.retain(|(_, ends)| !ends.is_empty());
         if kept.is_empty() {
             return;
         }
         writer.length(kept.len());
-        for (name, forgotten) in kept {
+        for (name, ends) in kept {
             writer.text(&name);
-            writer.length(forgotten.ends.len());
-            for (partition, end) in &forgotten.ends {
+            writer.length(ends.len());
+            for (partition, end) in &ends {
                 writer.binary(partition);
                 writer.signed(end.ts);
                 writer.signed(end.seq);
@@ -92,8 +96,9 @@ impl Engine {
         oldest.map_or(punctuation, |oldest| oldest.min(punctuation))
     }
 
-    /// What is left of matches whose start lies before an instant.
-    pub(crate) fn forgotten_before(&mut self, key: &Key, lane: usize, needed: i64) -> Forgotten {
+    /// By partition, where the last match ended that counts and begins before an instant, as far as that matters to
+    /// what begins later.
+    pub(crate) fn ends_before(&mut self, key: &Key, lane: usize, needed: i64) -> CountedEnds {
         let known = key.forgotten(lane);
         let mut ends = known.ends.clone();
         let has_more = key
@@ -101,19 +106,25 @@ impl Engine {
             .search(&self.rows, i64::MIN)
             .is_some_and(|first| key.spine.ts(first, &self.rows) < needed);
         if has_more && known.before < Some(needed) {
-            for found in self.observe_now(key, lane, Scope::Key) {
-                if self.rows.ts(found.start) < needed {
-                    let end = Standing::of(&self.rows, found.end);
-                    let last = ends.entry(found.told.partition.clone()).or_insert_with(|| end.clone());
-                    *last = end.max(last.clone());
-                }
+            match &known.counted {
+                Some(counted) => counted.add_ends(needed, &mut ends),
+                None => self.counted_now(key, lane).add_ends(needed, &mut ends),
             }
         }
-        // What begins from now on begins after all others.
         ends.retain(|_, end| end.ts >= needed);
-        Forgotten {
-            before: key.forgotten(lane).before.max(Some(needed)),
-            ends,
-        }
+        ends
+    }
+
+    /// The matches of a key that count.
+    pub(crate) fn counted_now(&mut self, key: &Key, lane: usize) -> Counted {
+        let pattern = self.lanes[lane];
+        let progress = self.domains[key.domain()].progress(&self.programs[pattern], pattern);
+        self.counted_at(key, lane, progress)
+    }
+
+    /// Those that counted when the key's partition had come so far.
+    pub(crate) fn counted_at(&mut self, key: &Key, lane: usize, progress: Progress) -> Counted {
+        let told = self.observe(key, lane, Scope::Key, progress);
+        Counted::of(&self.rows, &told)
     }
 }

@@ -39,6 +39,61 @@ pub struct Forgotten {
     /// Start events before this time are forgotten.
     pub(crate) before: Option<i64>,
     pub(crate) ends: CountedEnds,
+    /// The other matches that count, where that is known.
+    pub(crate) counted: Option<Counted>,
+}
+
+/// The matches that count, by partition of `[attr]`: where they begin and end, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Counted(BTreeMap<Vec<u8>, Vec<(Standing, Standing)>>);
+
+impl Counted {
+    /// Those that are told.
+    pub(crate) fn of(rows: &Rows, told: &[QueryMatch]) -> Self {
+        let mut counted = Self::default();
+        for found in told {
+            counted.note(rows, found);
+        }
+        counted
+    }
+
+    fn note(&mut self, rows: &Rows, found: &QueryMatch) {
+        let edges = (Standing::of(rows, found.start), Standing::of(rows, found.end));
+        match self.0.get_mut(&found.told.partition) {
+            Some(known) => known.push(edges),
+            None => drop(self.0.insert(found.told.partition.clone(), vec![edges])),
+        }
+    }
+
+    /// Whether a match counts that comes after all others in order; if so, it is one of them.
+    fn admits(&mut self, rows: &Rows, forgotten: &CountedEnds, found: &QueryMatch) -> bool {
+        let partition = &found.told.partition;
+        let last = self.0.get(partition).and_then(|known| known.last());
+        let end = last.map(|(_, end)| end).or_else(|| forgotten.get(partition));
+        let counts = end.is_none_or(|end| Standing::of(rows, found.start) > *end);
+        if counts {
+            self.note(rows, found);
+        }
+        counts
+    }
+
+    /// Adds the ends of those that begin before an instant.
+    pub(crate) fn add_ends(&self, before: i64, ends: &mut CountedEnds) {
+        for (partition, matches) in &self.0 {
+            let begun = matches.partition_point(|(start, _)| start.ts < before);
+            if let Some((_, end)) = matches[..begun].last() {
+                ends.insert(partition.clone(), end.clone());
+            }
+        }
+    }
+
+    /// Lets go of those that begin before an instant.
+    pub(crate) fn forget(&mut self, before: i64) {
+        self.0.retain(|_, matches| {
+            matches.drain(..matches.partition_point(|(start, _)| start.ts < before));
+            !matches.is_empty()
+        });
+    }
 }
 
 /// Chooses among the matches of one key and pattern; ids decide where matches have the same first and last event.
@@ -60,25 +115,30 @@ pub(crate) fn select(
 fn non_overlapping(
     rows: &Rows,
     ends: &CountedEnds,
-    mut matches: Vec<QueryMatch>,
+    matches: Vec<QueryMatch>,
     id_of: impl Fn(&QueryMatch) -> [u8; 16],
 ) -> Vec<QueryMatch> {
-    let order = |one: &QueryMatch, other: &QueryMatch| {
+    let mut counted = Counted::default();
+    count(rows, &mut counted, ends, matches, |found| found, id_of)
+}
+
+/// Of matches that end after all that count so far, those that count too.
+pub(crate) fn count<T>(
+    rows: &Rows,
+    counted: &mut Counted,
+    ends: &CountedEnds,
+    mut matches: Vec<T>,
+    match_of: impl Fn(&T) -> &QueryMatch,
+    id_of: impl Fn(&QueryMatch) -> [u8; 16],
+) -> Vec<T> {
+    matches.sort_by(|one, other| {
+        let (one, other) = (match_of(one), match_of(other));
         let edges = rows
             .order(one.end, other.end)
             .then_with(|| rows.order(one.start, other.start));
         edges.then_with(|| id_of(one).cmp(&id_of(other)))
-    };
-    matches.sort_by(order);
-    let mut ends = ends.clone();
-    matches.retain(|found| {
-        let end = ends.get(&found.told.partition);
-        let counts = end.is_none_or(|end| Standing::of(rows, found.start) > *end);
-        if counts {
-            ends.insert(found.told.partition.clone(), Standing::of(rows, found.end));
-        }
-        counts
     });
+    matches.retain(|found| counted.admits(rows, ends, match_of(found)));
     matches
 }
 

@@ -33,11 +33,8 @@ impl Engine {
     /// How far a partition has come, and what observed patterns tell that a punctuation may change.
     pub(crate) fn watch_punctuation(&mut self, domain: usize) -> (Option<i64>, Before) {
         let mut before = Before::new();
-        let waits = |lane: &usize| {
-            let program = &self.programs[self.lanes[*lane]];
-            program.is_told_by_punctuations() && !program.is_local()
-        };
-        let lanes: Vec<usize> = self.observed.iter().copied().filter(waits).collect();
+        let is_changed = |lane: &usize| self.programs[self.lanes[*lane]].is_changed_by_punctuations();
+        let lanes: Vec<usize> = self.observed.iter().copied().filter(is_changed).collect();
         if !lanes.is_empty() {
             for number in self.keys_of(domain) {
                 let key = self.take_key(number);
@@ -63,7 +60,9 @@ impl Engine {
             return None;
         }
         let keys = self.keys_of(domain);
+        let emitted = self.domains[domain].emitted.clone();
         let risen = self.raise_emitted(domain, &keys);
+        self.tell_final(domain, passed, &emitted, &keys);
         for (number, lane, told) in before {
             let key = self.take_key(number);
             let pattern = self.lanes[lane];
@@ -84,7 +83,7 @@ impl Engine {
         for lane in self.observed.clone() {
             let pattern = self.lanes[lane];
             let program = &self.programs[pattern];
-            let is_due = program.is_told_at_window_end() && program.is_local();
+            let is_due = program.is_told_at_window_end() && program.is_local() && !program.hold;
             let has_timeouts = program.query.as_ref().is_some_and(|query| query.timeouts);
             for number in keys.iter().filter(|_| is_due || has_timeouts) {
                 let key = self.take_key(*number);
