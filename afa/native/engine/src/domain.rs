@@ -292,7 +292,7 @@ impl Engine {
                 };
                 self.matcher(domain).apply(&mut key, &plan);
             }
-            // What may be denied is watched, where a punctuation may release anything.
+            // What may change more than the ends is watched, where a punctuation may release anything.
             let added = self.take_added(|_| true);
             self.tell_after(&mut key, before, was_degraded);
             self.tell_added(&mut key, added);

@@ -17,7 +17,7 @@ use crate::key_table::{KeyTable, Known};
 use crate::limits::Limits;
 use crate::linear::LinearScratch;
 use crate::matcher::Matcher;
-use crate::observing::Scope;
+use crate::observing::{Scope, Touched};
 use crate::program::{Program, Shared};
 use crate::rows::Rows;
 use crate::scan::{Mapping, Scanner};
@@ -323,8 +323,6 @@ impl Engine {
         let was_degraded = key.degraded;
         let before = live(&key);
         let ts = self.rows.ts(row);
-        let (from, scope) = (self.table.rows.len(), Scope::Around(ts));
-        let watched = self.watch_row(&key, Some(row), scope);
         let place = key.spine.search(&self.rows, ts);
         let is_alone = place.is_none_or(|place| key.spine.ts(place, &self.rows) > ts);
         let known = if is_alone {
@@ -332,6 +330,9 @@ impl Engine {
         } else {
             key.find(&self.rows, ts, self.rows.id(row))
         };
+        let rows = [Some(row), known.map(|place| key.spine.row(place))];
+        let (from, scope) = (self.table.rows.len(), Scope::Around(Touched { ts, rows }));
+        let watched = self.watch_row(&key, Some(row), scope);
         let replaced = known.map(|place| (row, key.spine.row(place)));
         if let Some(place) = known {
             self.revise(&mut key, place, row);
@@ -445,9 +446,14 @@ impl Engine {
         let was_degraded = key.degraded;
         let before = live(&key);
         let identity = (retraction.ts, retraction.id.owned());
-        let (from, scope) = (self.table.rows.len(), Scope::Around(retraction.ts));
         let known = key.find(&self.rows, retraction.ts, retraction.id);
-        let watched = self.watch_row(&key, known.map(|place| key.spine.row(place)), scope);
+        let row = known.map(|place| key.spine.row(place));
+        let touched = Touched {
+            ts: retraction.ts,
+            rows: [row, None],
+        };
+        let (from, scope) = (self.table.rows.len(), Scope::Around(touched));
+        let watched = self.watch_row(&key, row, scope);
         if let Some(place) = known {
             self.take_out(&mut key, place, retraction, identity);
         } else {

@@ -68,6 +68,8 @@ pub(crate) struct Finder<'a> {
     /// How many do, by their end.
     ends: HashMap<u32, usize, FixedState>,
     told: HashMap<u32, Arc<Told>, FixedState>,
+    /// Matches that end before this time are not looked for.
+    pub(crate) least_end: i64,
     /// What was found.
     pub(crate) found: Vec<QueryMatch>,
     /// How often there were more.
@@ -91,6 +93,7 @@ impl<'a> Finder<'a> {
             most: limits.max_partial_matches_per_key,
             ends: HashMap::default(),
             told: HashMap::default(),
+            least_end: i64::MIN,
             found: Vec::new(),
             refused: 0,
         }
@@ -107,7 +110,7 @@ impl<'a> Finder<'a> {
             return;
         };
         loop {
-            if runs.code & FINAL != 0 {
+            if runs.code & FINAL != 0 && self.rows.ts(runs.last()) >= self.least_end {
                 self.note(&mut runs, place);
             }
             if !runs.go_on() {
@@ -189,16 +192,11 @@ impl<'a> Finder<'a> {
     /// What matches that end in a configuration say.
     fn told(&mut self, program: &Program, number: u32) -> Arc<Told> {
         let say = || {
-            let registers = &program.sets.configuration(number).registers;
             let (state, values) = program.told_of(number);
-            let mut partition = Writer::default();
-            for register in program.query.iter().flat_map(|query| &query.partition) {
-                partition.value(&in_one_form(&registers[*register]));
-            }
             Arc::new(Told {
                 state,
                 values,
-                partition: partition.finish(),
+                partition: partition_of(program, number),
             })
         };
         self.told.entry(number).or_insert_with(say).clone()
@@ -243,6 +241,16 @@ impl<'a> Finder<'a> {
         }
         true
     }
+}
+
+/// The values of `[attr]` in a configuration, as bytes.
+pub(crate) fn partition_of(program: &Program, configuration: u32) -> Vec<u8> {
+    let registers = &program.sets.configuration(configuration).registers;
+    let mut partition = Writer::default();
+    for register in program.query.iter().flat_map(|query| &query.partition) {
+        partition.value(&in_one_form(&registers[*register]));
+    }
+    partition.finish()
 }
 
 /// Where a row stands, if it is stored.

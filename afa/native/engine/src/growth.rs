@@ -3,20 +3,21 @@
 
 use crate::change_table::ChangeKind;
 use crate::engine::{Engine, live};
-use crate::finding::{Finder, QueryMatch};
+use crate::finding::{Finder, QueryMatch, partition_of, place_of};
 use crate::found::Found;
 use crate::key::Key;
-use crate::observing::Scope;
+use crate::observing::{Scope, Touched};
 use crate::program::UNRELEASED;
 use crate::query::{Growth, Output};
-use crate::selecting::count;
+use crate::selecting::{count, earliest_maximal};
 use crate::stretch::Stretch;
 
 impl Engine {
     /// Appends rows where patterns are observed: together where they only add matches, else one by one.
     pub(crate) fn append_observed(&mut self, number: usize, rows: Stretch<'_>, first_record: Option<u32>) {
-        let lanes = &self.observed;
-        if rows.len() == 1 || !lanes.iter().any(|lane| self.may_change_more(*lane, rows)) {
+        let regroups = |lane: usize| self.programs[self.lanes[lane]].growth() == Growth::Regroups;
+        let one_by_one = |lane: &usize| regroups(*lane) || self.may_change_more(*lane, rows);
+        if rows.len() == 1 || !self.observed.iter().any(one_by_one) {
             return self.append_watched(number, rows, first_record);
         }
         for (at, row) in rows.rows().enumerate() {
@@ -25,7 +26,7 @@ impl Engine {
         }
     }
 
-    /// Whether rows that are appended may do more than add matches that end with them.
+    /// Whether rows that are appended may change what is told of matches that do not begin like those that end with them.
     fn may_change_more(&self, lane: usize, rows: Stretch<'_>) -> bool {
         let pattern = self.lanes[lane];
         let program = &self.programs[pattern];
@@ -35,7 +36,7 @@ impl Engine {
             is_seen && query.is_some_and(|query| query.may_be_denied_by(&self.rows.view(row)))
         };
         match program.growth() {
-            Growth::Waits | Growth::Adds | Growth::Counts => false,
+            Growth::Waits | Growth::Adds | Growth::Counts | Growth::Regroups => false,
             Growth::AddsUnlessDenied => rows.rows().any(may_deny),
             Growth::Open => true,
         }
@@ -52,7 +53,11 @@ impl Engine {
         self.ready_counts(&mut key);
         let changing = |lane: &usize| self.may_change_more(*lane, rows);
         let changing: Vec<usize> = self.observed.iter().copied().filter(changing).collect();
-        let scope = Scope::Around(self.rows.ts(rows.row(0)));
+        let touched = Touched {
+            ts: self.rows.ts(rows.row(0)),
+            rows: [Some(rows.row(0)), None],
+        };
+        let scope = Scope::Around(touched);
         let watched = self.watch_lanes(&key, changing, scope);
         self.append_rows(&mut key, rows, first_record);
         self.newest = self.newest.max(key.spine.last_ts());
@@ -90,8 +95,8 @@ impl Engine {
             match program.growth() {
                 Growth::Adds if program.tells_ends_alone() => return true,
                 Growth::Adds | Growth::Counts => added.push(*found),
-                Growth::AddsUnlessDenied if !is_watched(found.pattern) => added.push(*found),
-                Growth::AddsUnlessDenied | Growth::Waits | Growth::Open => {}
+                Growth::Regroups | Growth::AddsUnlessDenied if !is_watched(found.pattern) => added.push(*found),
+                _ => {}
             }
             false
         });
@@ -107,19 +112,29 @@ impl Engine {
         added.sort_by_key(|found| found.pattern);
         for added in added.chunk_by(|a, b| a.pattern == b.pattern) {
             let pattern = added[0].pattern;
-            if self.programs[pattern].has_ways_apart() {
-                self.tell_ways(key, pattern, added);
-            } else if let Some(lane) = self.lanes.iter().position(|known| *known == pattern) {
-                self.tell_closely(key, lane, added);
+            let program = &self.programs[pattern];
+            let Some(lane) = self.lanes.iter().position(|known| *known == pattern) else {
+                continue;
+            };
+            match program.output {
+                Output::All if program.has_ways_apart() => self.tell_ways(key, pattern, added),
+                Output::All => self.tell_all(key, lane, added),
+                Output::NonOverlapping => self.tell_counting(key, lane, added),
+                Output::EarliestMaximal => self.tell_regrouped(key, lane, added),
             }
         }
     }
 
-    /// The same of one pattern, whose matches have to be looked at.
-    fn tell_closely(&mut self, key: &mut Key, lane: usize, added: &[Found]) {
+    fn tell_all(&mut self, key: &Key, lane: usize, added: &[Found]) {
+        let told = self.look_closer(key, lane, added.to_vec());
+        let told = told.iter().map(|(record, found)| (*record, found));
+        self.tell_matches(key, self.lanes[lane], ChangeKind::Insert, told);
+    }
+
+    /// Finds what matches have bound and whether something forbids them; each comes with the record that it is due to.
+    fn look_closer(&mut self, key: &Key, lane: usize, mut added: Vec<Found>) -> Vec<(u32, QueryMatch)> {
         let pattern = self.lanes[lane];
         // The runs of a start event are followed once, whatever matches they have come to.
-        let mut added = added.to_vec();
         added.sort_by_key(|found| found.start);
         added.dedup_by_key(|found| (found.start, found.end));
         let punctuation = self.domains[key.domain()].effective;
@@ -131,22 +146,52 @@ impl Engine {
         self.findings.refused += finder.refused;
         let records = added.iter().zip(counts);
         let records = records.flat_map(|(found, count)| std::iter::repeat_n(found.record, count));
-        let mut told: Vec<(u32, QueryMatch)> = records.zip(finder.found).collect();
-        if self.programs[pattern].output == Output::NonOverlapping {
-            told = self.count_added(key, lane, told);
+        records.zip(finder.found).collect()
+    }
+
+    /// Tells those that count, end by end: of most it is clear at once that they begin too early.
+    fn tell_counting(&mut self, key: &mut Key, lane: usize, added: &[Found]) {
+        let pattern = self.lanes[lane];
+        let forgotten = key.forgotten_mut(lane);
+        let (ends, mut counted) = (forgotten.ends.clone(), forgotten.counted.take().unwrap_or_default());
+        let mut told = Vec::new();
+        for same_end in added.chunk_by(|a, b| a.end == b.end) {
+            let begins_late = |found: &&Found| {
+                let partition = partition_of(&self.programs[pattern], found.configuration);
+                counted.is_free(&self.rows, &ends, &partition, found.start)
+            };
+            let left: Vec<Found> = same_end.iter().filter(begins_late).copied().collect();
+            if !left.is_empty() {
+                let found = self.look_closer(key, lane, left);
+                let id_of = |found: &QueryMatch| self.match_id(key, pattern, found);
+                told.extend(count(&self.rows, &mut counted, &ends, found, |(_, found)| found, id_of));
+            }
         }
+        key.forgotten_mut(lane).counted = Some(counted);
         let told = told.iter().map(|(record, found)| (*record, found));
         self.tell_matches(key, pattern, ChangeKind::Insert, told);
     }
 
-    /// Of matches that came after all others, those that count.
-    fn count_added(&mut self, key: &mut Key, lane: usize, told: Vec<(u32, QueryMatch)>) -> Vec<(u32, QueryMatch)> {
+    /// Tells what the matches that end with one event change among those with the same first events.
+    fn tell_regrouped(&mut self, key: &Key, lane: usize, added: &[Found]) {
         let pattern = self.lanes[lane];
-        let forgotten = key.forgotten_mut(lane);
-        let (ends, mut counted) = (forgotten.ends.clone(), forgotten.counted.take().unwrap_or_default());
-        let id_of = |found: &QueryMatch| self.match_id(key, pattern, found);
-        let told = count(&self.rows, &mut counted, &ends, told, |(_, found)| found, id_of);
-        key.forgotten_mut(lane).counted = Some(counted);
-        told
+        let mut starts: Vec<u32> = added.iter().map(|found| found.start).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        for start in starts {
+            let Some(place) = place_of(&self.rows, key, start) else {
+                self.findings.refused += 1;
+                continue;
+            };
+            let punctuation = self.domains[key.domain()].effective;
+            let mut finder = Finder::new(&self.rows, key, (lane, pattern), punctuation, self.limits);
+            finder.find_from(&mut self.programs[pattern], place);
+            let (found, refused) = (finder.found, finder.refused);
+            self.findings.refused += refused;
+            let before = found.iter().filter(|found| found.end != added[0].end).cloned();
+            let before = earliest_maximal(&self.rows, &before.collect::<Vec<_>>());
+            let after = earliest_maximal(&self.rows, &found);
+            self.tell_difference(key, lane, before, after, None);
+        }
     }
 }

@@ -10,27 +10,39 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 
 use crate::change_table::ChangeKind;
+use crate::configuration::{Code, FINAL, Link, code_of, start_row, unmarked};
 use crate::domain::Domain;
 use crate::engine::Engine;
-use crate::finding::{Finder, QueryMatch};
+use crate::finding::{Finder, QueryMatch, place_of};
 use crate::key::Key;
+use crate::matcher::expiry;
 use crate::pattern::Window;
 use crate::program::{Program, UNRELEASED};
 use crate::query::{Growth, Output};
+use crate::rows::Rows;
 use crate::runs::Bound;
 use crate::selecting::{Counted, select};
+use crate::spine::Place;
 
 /// Which start events something may concern.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Scope {
     /// All.
     Key,
-    /// Those whose runs may meet an event of this time, or look back at it.
-    Around(i64),
+    /// Those whose runs may meet an event that comes or goes, or look back at it.
+    Around(Touched),
     /// Those whose window has closed since a punctuation (none: ever).
     Closing(Option<i64>, i64),
     /// Those that a match may begin with that ends between two instants.
     Ending(i64, i64),
+}
+
+/// An event that comes, goes, or is replaced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Touched {
+    pub(crate) ts: i64,
+    /// The rows that it has, before or after.
+    pub(crate) rows: [Option<u32>; 2],
 }
 
 /// How far a partition has come, as a pattern sees it.
@@ -49,21 +61,29 @@ impl Scope {
     /// The least and the greatest time of the start events.
     fn starts(self, program: &Program) -> (i64, i64) {
         let Window::Time(length) = program.window else {
-            return (i64::MIN, i64::MAX);
+            return match self {
+                Self::Around(Touched { ts, .. }) if program.is_local() => (i64::MIN, ts),
+                _ => (i64::MIN, i64::MAX),
+            };
         };
         match self {
-            Self::Around(ts) if program.is_local() => (
-                ts.saturating_sub(length).saturating_add(1),
-                ts.saturating_add(program.looks_back()),
-            ),
+            Self::Around(Touched { ts, .. }) if program.is_local() => {
+                (ts.saturating_sub(length - 1), ts.saturating_add(program.looks_back()))
+            }
             Self::Closing(before, now) => (
-                before.map_or(i64::MIN, |before| before.saturating_sub(length).saturating_add(1)),
+                before.map_or(i64::MIN, |before| before.saturating_sub(length - 1)),
                 now.saturating_sub(length),
             ),
-            Self::Ending(from, to) if program.output != Output::NonOverlapping => {
-                (from.saturating_sub(length).saturating_add(1), to)
-            }
+            Self::Ending(from, to) if program.output != Output::NonOverlapping => (from.saturating_sub(length - 1), to),
             _ => (i64::MIN, i64::MAX),
+        }
+    }
+
+    /// Matches that end before this time are none of those that it concerns.
+    fn least_end(self, program: &Program) -> i64 {
+        match self {
+            Self::Around(Touched { ts, .. }) if program.output == Output::All && !program.has_trailing() => ts,
+            _ => i64::MIN,
         }
     }
 }
@@ -74,6 +94,21 @@ fn without_bindings(mut matches: Vec<QueryMatch>) -> Vec<QueryMatch> {
         found.bound = Bound::default();
     }
     matches
+}
+
+/// Whether an event changes anything of a start event's partial matches, or binds something, or ends a match.
+fn changes(program: &mut Program, rows: &Rows, pattern: usize, row: u32, code: Code) -> bool {
+    let (class, view) = (rows.class(pattern, row), rows.view(row));
+    if class >= UNRELEASED {
+        return false;
+    }
+    // It is looked at, not taken: nothing is counted.
+    let counted = (program.errors, program.evaluations);
+    let next = program.step(class, code, &view);
+    let links = program.links(class, unmarked(code), &view);
+    (program.errors, program.evaluations) = counted;
+    let moves = |link: &Link| link.from != link.to || link.binds.is_some();
+    next != code || next & FINAL != 0 || links.iter().any(moves)
 }
 
 impl Domain {
@@ -157,14 +192,12 @@ impl Engine {
     /// What a pattern tells of a key when its partition has come so far.
     pub(crate) fn observe(&mut self, key: &Key, lane: usize, scope: Scope, progress: Progress) -> Vec<QueryMatch> {
         let pattern = self.lanes[lane];
-        let (least, most) = scope.starts(&self.programs[pattern]);
+        let starts = self.starts_of(key, lane, scope);
         let forgotten = key.forgotten(lane);
-        let least = least.max(forgotten.before.unwrap_or(i64::MIN));
         let mut finder = Finder::new(&self.rows, key, (lane, pattern), progress.punctuation, self.limits);
-        let mut place = key.spine.search(&self.rows, least);
-        while let Some(here) = place.filter(|here| key.spine.ts(*here, &self.rows) <= most) {
-            finder.find_from(&mut self.programs[pattern], here);
-            place = key.spine.next(here);
+        finder.least_end = scope.least_end(&self.programs[pattern]);
+        for start in starts {
+            finder.find_from(&mut self.programs[pattern], start);
         }
         self.findings.refused += finder.refused;
         let (program, found) = (&self.programs[pattern], finder.found);
@@ -174,6 +207,50 @@ impl Engine {
             told.retain(|found| Some(self.rows.ts(found.end)) < progress.emitted);
         }
         told
+    }
+
+    /// The start events that something may concern, in order.
+    fn starts_of(&mut self, key: &Key, lane: usize, scope: Scope) -> Vec<Place> {
+        let program = &self.programs[self.lanes[lane]];
+        let (least, most) = scope.starts(program);
+        let least = least.max(key.forgotten(lane).before.unwrap_or(i64::MIN));
+        let (mut starts, mut place) = match scope {
+            Scope::Around(touched) if program.is_local() && !program.has_trailing() => (
+                self.live_starts(key, lane, touched),
+                key.spine.search(&self.rows, touched.ts.max(least)),
+            ),
+            _ => (Vec::new(), key.spine.search(&self.rows, least)),
+        };
+        starts.retain(|start| key.spine.ts(*start, &self.rows) >= least);
+        while let Some(here) = place.filter(|here| key.spine.ts(*here, &self.rows) <= most) {
+            starts.push(here);
+            place = key.spine.next(here);
+        }
+        starts
+    }
+
+    /// The start events of partial matches that an event meets, but for those that it leaves as they are.
+    fn live_starts(&mut self, key: &Key, lane: usize, touched: Touched) -> Vec<Place> {
+        let pattern = self.lanes[lane];
+        let place = key.spine.search(&self.rows, touched.ts);
+        let list = self.matcher(key.domain()).list_at(key, lane, place);
+        let next = place.and_then(|place| key.spine.next(place));
+        // With others of its time it may meet partial matches that those have changed.
+        let has_others = next.is_some_and(|next| key.spine.ts(next, &self.rows) == touched.ts);
+        let known = place.map(|place| key.spine.row(place));
+        let is_alone =
+            !has_others && known.is_none_or(|row| self.rows.ts(row) > touched.ts || touched.rows.contains(&Some(row)));
+        let (rows, program) = (&self.rows, &mut self.programs[pattern]);
+        let mut starts = Vec::new();
+        for word in &list {
+            let lives = expiry(program, rows, start_row(*word)) > touched.ts;
+            let mut changing = touched.rows.iter().flatten();
+            let changes = !is_alone || changing.any(|row| changes(program, rows, pattern, *row, code_of(*word)));
+            if lives && changes {
+                starts.extend(place_of(rows, key, start_row(*word)));
+            }
+        }
+        starts
     }
 
     /// Tells what was told no more, and what is told now and was not.

@@ -28,6 +28,8 @@ pub(crate) enum Growth {
     Adds,
     /// So they do, but for those that begin before the end of the last one that counts.
     Counts,
+    /// So they do, and decide anew which of those with their first events are told.
+    Regroups,
     /// So they do, unless one of them is what must not come after a match.
     AddsUnlessDenied,
     /// Anything may change.
@@ -116,12 +118,12 @@ impl Program {
 
     /// What events that come after all that a key has mean for what is told of it.
     pub(crate) fn growth(&self) -> Growth {
-        let has_trailing = self.query.as_ref().is_some_and(|query| !query.trailing.is_empty());
-        match self.output {
+        match (self.output, self.has_trailing()) {
             _ if self.is_told_by_punctuations_alone() => Growth::Waits,
-            Output::All if has_trailing => Growth::AddsUnlessDenied,
-            Output::All => Growth::Adds,
-            Output::NonOverlapping if !has_trailing => Growth::Counts,
+            (Output::All, false) => Growth::Adds,
+            (Output::All, true) => Growth::AddsUnlessDenied,
+            (Output::NonOverlapping, false) => Growth::Counts,
+            (Output::EarliestMaximal, false) => Growth::Regroups,
             _ => Growth::Open,
         }
     }
@@ -129,8 +131,7 @@ impl Program {
     /// Whether matches of an end depend on nothing behind it: those that end before an instant are found without what
     /// comes after it, and so are those of them that count.
     pub(crate) fn is_decided_by_ends(&self) -> bool {
-        let has_trailing = self.query.as_ref().is_some_and(|query| !query.trailing.is_empty());
-        !has_trailing && self.output != Output::EarliestMaximal && !self.gap_free
+        !self.has_trailing() && self.output != Output::EarliestMaximal && !self.gap_free
     }
 
     /// Whether the ends of partial matches, as events come after all others, are all that there is to tell: each final
@@ -159,7 +160,7 @@ impl Program {
         match self.growth() {
             Growth::Waits => !self.hold && !self.is_local(),
             Growth::Adds | Growth::Counts => false,
-            Growth::AddsUnlessDenied | Growth::Open => sees_more,
+            Growth::AddsUnlessDenied | Growth::Regroups | Growth::Open => sees_more,
         }
     }
 
@@ -170,14 +171,17 @@ impl Program {
 
     /// Whether a match exists only once its window has closed.
     pub(crate) fn is_told_at_window_end(&self) -> bool {
-        let waits = |query: &Query| !query.trailing.is_empty() && !query.speculates;
-        self.query.as_deref().is_some_and(waits)
+        self.has_trailing() && !self.query.as_deref().is_some_and(|query| query.speculates)
     }
 
     /// Whether candidates may change after the punctuation has passed their end.
     pub(crate) fn has_open_candidates(&self) -> bool {
-        let trails = |query: &Query| !query.trailing.is_empty();
-        self.query.as_deref().is_some_and(trails) || self.query.is_some() && self.output == Output::EarliestMaximal
+        self.has_trailing() || self.query.is_some() && self.output == Output::EarliestMaximal
+    }
+
+    /// Whether what comes after a match may take it back.
+    pub(crate) fn has_trailing(&self) -> bool {
+        self.query.as_ref().is_some_and(|query| !query.trailing.is_empty())
     }
 
     /// How far before a start event, in time, events are still looked at.

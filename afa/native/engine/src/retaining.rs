@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::configuration::start_row;
+use crate::configuration::{Word, start_row};
 use crate::engine::Engine;
 use crate::key::Key;
+use crate::matcher::expiry;
 use crate::observing::{Progress, Scope};
 use crate::pattern::Window;
 use crate::query::Output;
@@ -87,12 +88,16 @@ impl Engine {
         {
             let emitted = self.domains[key.domain()].progress(program, pattern).emitted;
             let decided = emitted.map_or(i64::MIN, |emitted| emitted.min(punctuation));
-            return decided.saturating_sub(length).saturating_add(1);
+            return decided.saturating_sub(length - 1);
         }
         // Events that come are for partial matches that live at the punctuation, or begin later.
         let place = key.spine.search(&self.rows, punctuation);
         let list = self.matcher(key.domain()).list_at(key, lane, place);
-        let oldest = list.first().and_then(|word| self.rows.start_ts(start_row(*word)));
+        let program = &self.programs[pattern];
+        // What is over would keep its own start event, and so itself, where nothing comes any more.
+        let lives = |word: &&Word| expiry(program, &self.rows, start_row(**word)) > punctuation;
+        let oldest = list.iter().find(lives);
+        let oldest = oldest.and_then(|word| self.rows.start_ts(start_row(*word)));
         oldest.map_or(punctuation, |oldest| oldest.min(punctuation))
     }
 

@@ -65,12 +65,16 @@ impl Counted {
         }
     }
 
-    /// Whether a match counts that comes after all others in order; if so, it is one of them.
-    fn admits(&mut self, rows: &Rows, forgotten: &CountedEnds, found: &QueryMatch) -> bool {
-        let partition = &found.told.partition;
+    /// Whether none of them, and none that was forgotten, reaches to a start event of a partition.
+    pub(crate) fn is_free(&self, rows: &Rows, forgotten: &CountedEnds, partition: &[u8], start: u32) -> bool {
         let last = self.0.get(partition).and_then(|known| known.last());
         let end = last.map(|(_, end)| end).or_else(|| forgotten.get(partition));
-        let counts = end.is_none_or(|end| Standing::of(rows, found.start) > *end);
+        end.is_none_or(|end| Standing::of(rows, start) > *end)
+    }
+
+    /// Whether a match counts that comes after all others in order; if so, it is one of them.
+    fn admits(&mut self, rows: &Rows, forgotten: &CountedEnds, found: &QueryMatch) -> bool {
+        let counts = self.is_free(rows, forgotten, &found.told.partition, found.start);
         if counts {
             self.note(rows, found);
         }
@@ -143,43 +147,69 @@ pub(crate) fn count<T>(
 }
 
 /// Of those with one first event the ones that none dominates, and of these the ones that none extends.
-fn earliest_maximal(rows: &Rows, matches: &[QueryMatch]) -> Vec<QueryMatch> {
-    let loses = |one: &&QueryMatch| {
-        let mut rivals = matches.iter().filter(|other| other.start == one.start);
-        rivals.any(|other| dominates(rows, other, one) || extends(other, one))
-    };
-    matches.iter().filter(|one| !loses(one)).cloned().collect()
+pub(crate) fn earliest_maximal(rows: &Rows, matches: &[QueryMatch]) -> Vec<QueryMatch> {
+    let mut groups: HashMap<u32, Vec<(usize, Variables)>, FixedState> = HashMap::default();
+    for (number, found) in matches.iter().enumerate() {
+        groups
+            .entry(found.start)
+            .or_default()
+            .push((number, by_variable(found)));
+    }
+    let mut kept: Vec<usize> = Vec::new();
+    for group in groups.into_values() {
+        let loses = |one: &Variables| {
+            let mut rivals = group.iter().map(|(_, rival)| rival);
+            rivals.any(|rival| dominates(rows, rival, one) || extends(rival, one))
+        };
+        kept.extend(group.iter().filter(|(_, one)| !loses(one)).map(|(number, _)| *number));
+    }
+    kept.sort_unstable();
+    kept.into_iter().map(|number| matches[number].clone()).collect()
 }
 
-/// The events of each variable.
-fn by_variable(found: &QueryMatch) -> HashMap<u16, Vec<u32>, FixedState> {
-    let mut variables: HashMap<u16, Vec<u32>, FixedState> = HashMap::default();
+/// The events of each variable that has some, in order of variables.
+type Variables = Vec<(u16, Vec<u32>)>;
+
+fn by_variable(found: &QueryMatch) -> Variables {
+    let mut variables = Variables::new();
     for (variable, row) in &found.bound {
-        variables.entry(*variable).or_default().push(*row);
+        match variables.binary_search_by_key(variable, |(known, _)| *known) {
+            Ok(place) => variables[place].1.push(*row),
+            Err(place) => variables.insert(place, (*variable, vec![*row])),
+        }
     }
     variables
 }
 
+fn events_of(variables: &Variables, variable: u16) -> &[u32] {
+    let place = variables.binary_search_by_key(&variable, |(known, _)| *known);
+    place.map_or(&[], |place| &variables[place].1)
+}
+
 /// Whether it begins every variable no later and one earlier.
-fn dominates(rows: &Rows, one: &QueryMatch, other: &QueryMatch) -> bool {
-    let (mine, theirs) = (by_variable(one), by_variable(other));
-    let begins = mine.iter().filter_map(|(variable, events)| {
-        let other = theirs.get(variable)?;
-        Some(rows.order(events[0], other[0]))
-    });
-    let begins: Vec<Ordering> = begins.collect();
-    begins.iter().all(|order| order.is_le()) && begins.iter().any(|order| order.is_lt())
+fn dominates(rows: &Rows, mine: &Variables, theirs: &Variables) -> bool {
+    let mut is_earlier = false;
+    for (variable, events) in mine {
+        let Some(other) = events_of(theirs, *variable).first() else {
+            continue;
+        };
+        match rows.order(events[0], *other) {
+            Ordering::Less => is_earlier = true,
+            Ordering::Equal => {}
+            Ordering::Greater => return false,
+        }
+    }
+    is_earlier
 }
 
 /// Whether it differs in one variable alone, and binds all of the other's events to it and more.
-fn extends(one: &QueryMatch, other: &QueryMatch) -> bool {
-    let (mine, theirs) = (by_variable(one), by_variable(other));
+fn extends(mine: &Variables, theirs: &Variables) -> bool {
     let mut different = mine
         .iter()
-        .filter(|(variable, events)| theirs.get(variable) != Some(events));
+        .filter(|(variable, events)| events_of(theirs, *variable) != events);
     let Some((variable, events)) = different.next() else {
         return false;
     };
-    let theirs = theirs.get(variable).map_or(&[][..], Vec::as_slice);
+    let theirs = events_of(theirs, *variable);
     different.next().is_none() && events.len() > theirs.len() && theirs.iter().all(|row| events.contains(row))
 }
