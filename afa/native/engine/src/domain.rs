@@ -68,6 +68,8 @@ pub(crate) struct Domain {
     pub(crate) dirty: VecDeque<(u64, u32)>,
     /// The emitted punctuation of patterns with open candidates, by pattern.
     pub(crate) emitted: Vec<Option<i64>>,
+    /// The first end of a candidate that is open, by pattern and number of the key.
+    pub(crate) open_ends: Vec<BTreeMap<u32, i64>>,
     /// Matches that wait until they are final, by pattern.
     pub(crate) held: Vec<BTreeMap<(i64, [u8; 16]), Held>>,
 }
@@ -84,6 +86,7 @@ impl Domain {
             held_offsets: HeldOffsets::default(),
             dirty: VecDeque::new(),
             emitted: vec![None; patterns],
+            open_ends: vec![BTreeMap::new(); patterns],
             held: (0..patterns).map(|_| BTreeMap::new()).collect(),
         }
     }
@@ -246,7 +249,8 @@ impl Engine {
             return;
         }
         let from = self.table.rows.len();
-        let (passed, told) = self.watch_punctuation(number);
+        let due = self.due_keys(number, punctuation);
+        let (passed, told) = self.watch_punctuation(number, &due);
         let domain = &mut self.domains[number];
         (domain.effective, domain.due) = (Some(punctuation), domain.due.max(Some(punctuation)));
         let waits = self
@@ -254,10 +258,11 @@ impl Engine {
             .iter()
             .any(|program| program.gap_free || program.speculation.is_some());
         if waits {
-            self.release_all(number);
+            self.release_all(number, &due);
         }
         self.tell_held(number);
-        let risen = self.observe_punctuation(number, passed, told);
+        let risen = self.observe_punctuation(number, passed, told, &due);
+        self.settle_dues(&due, punctuation);
         self.order_from(from);
         let partition = self.domains[number].partition;
         for pattern in 0..self.programs.len() {
@@ -272,13 +277,8 @@ impl Engine {
     }
 
     /// Cleanse and AFA+O: lets patterns see what the punctuation releases.
-    fn release_all(&mut self, domain: usize) {
-        self.unfold_all();
-        for number in 0..self.keys.len() {
-            let waits = |key: &Key| key.domain() == domain && !key.spine.is_empty();
-            if !self.keys[number].as_ref().is_some_and(|key| waits(key)) {
-                continue;
-            }
+    fn release_all(&mut self, domain: usize, due: &[usize]) {
+        for number in due.iter().copied() {
             let mut key = self.take_key(number);
             let (before, was_degraded) = (live(&key), key.degraded);
             self.ready_counts(&mut key);

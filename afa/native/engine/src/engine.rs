@@ -134,6 +134,7 @@ pub struct Engine {
     pub(crate) live_partial_matches: usize,
     pub(crate) promises: crate::slack::Promises,
     pub(crate) overtaking: crate::overtaking::Overtaking,
+    pub(crate) agenda: crate::agenda::Agenda,
 }
 
 impl Engine {
@@ -183,6 +184,7 @@ impl Engine {
             live_partial_matches: 0,
             promises: crate::slack::Promises::default(),
             overtaking: crate::overtaking::Overtaking::of(&programs),
+            agenda: crate::agenda::Agenda::of(&programs),
             programs,
         };
         engine.rows.scanners = vec![Scanner::new(Mapping::only_data(), &[]), Scanner::new(mapping, &[])];

@@ -14,7 +14,7 @@ use crate::stretch::Stretch;
 impl Engine {
     /// Tells matches of a partition that have become final. `passed` is how far it had come, and `emitted`, by pattern, how
     /// far those with open candidates had.
-    pub(crate) fn tell_final(&mut self, domain: usize, passed: Option<i64>, emitted: &[Option<i64>], keys: &[usize]) {
+    pub(crate) fn tell_final(&mut self, domain: usize, passed: Option<i64>, emitted: &[Option<i64>], due: &[usize]) {
         for lane in self.observed.clone() {
             let pattern = self.lanes[lane];
             let program = &self.programs[pattern];
@@ -31,12 +31,18 @@ impl Engine {
                 continue;
             };
             let from = before.unwrap_or(i64::MIN);
+            // Candidates of one key may have held back what another tells.
+            let keys = if self.programs[pattern].has_open_candidates() {
+                self.keys_of(domain)
+            } else {
+                due.to_vec()
+            };
             for number in keys {
-                let mut key = self.take_key(*number);
+                let mut key = self.take_key(number);
                 if key.spine.last_ts() >= Some(from) {
                     self.tell_ended(&mut key, lane, (from, now), progress);
                 }
-                self.put_key(*number, key);
+                self.put_key(number, key);
             }
         }
     }

@@ -401,6 +401,7 @@ impl Engine {
         match self.key_number(key, origin.domain) {
             Some(number) => {
                 self.mark_changed(&[index_of(number)]);
+                self.agenda.touch(index_of(number));
                 self.retract(number, retraction);
             }
             None => fed.bad.push((index, self.too_many_keys())),

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod agenda;
 mod appending;
 pub mod arc_book;
 pub mod arc_index;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crate::arc_book::{ASKED, KnownArc, Looked, Verdict, read_arc_record};
 use crate::engine::{Engine, live};
 use crate::epochs::{Epochs, Life};
+use crate::input::index_of;
 use crate::key::Key;
 use crate::lane::Lane;
 use crate::observing::Scope;
@@ -261,6 +262,7 @@ impl Engine {
             act(self, &mut key);
             self.after(&mut key, before, was_degraded);
             self.tell_watched(&mut key, watched, Scope::Key, None);
+            self.agenda.touch(index_of(number));
             self.keys[number] = Some(key);
         }
         self.order_from(first);

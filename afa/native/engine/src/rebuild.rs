@@ -4,6 +4,7 @@ use crate::chunk::{Chunk, Payload};
 use crate::configuration::{Configuration, word};
 use crate::domain::Origin;
 use crate::engine::{Engine, RESTORED, live};
+use crate::input::index_of;
 use crate::input::span;
 use crate::key::Key;
 use crate::lane::{Lane, Lanes, List};
@@ -113,6 +114,7 @@ impl Engine {
         }
         self.put_key(number, key);
         self.lay_down(number);
+        self.agenda.touch(index_of(number));
     }
 
     /// Lets go of all that is known of a key.
@@ -190,6 +192,7 @@ impl Engine {
             }
         }
         self.lower_emitted(&key);
+        self.agenda.meet_all(index_of(number));
         self.newest = self.newest.max(key.spine.last_ts());
         let was_degraded = key.degraded;
         self.after(&mut key, 0, was_degraded);

@@ -136,6 +136,8 @@ impl Engine {
         self.counters.events += taken;
         let are_all = taken == segment.measured.rows() as u64;
         self.meet_rows(segment, are_all.then_some(newest), fed);
+        let times = &self.rows.chunk(segment.chunk).times()[segment.first..];
+        self.agenda.meet(&segment.keys, times);
         // Observed patterns look at a key before and after each record; what they tell is netted at the end.
         if net == Net::Batch && self.observed.is_empty() {
             if !self.all_in_time(segment, oldest) {

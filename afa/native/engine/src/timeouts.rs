@@ -8,6 +8,7 @@ use crate::change_table::ChangeKind;
 use crate::configuration::FINAL;
 use crate::engine::Engine;
 use crate::finding::{Finder, QueryMatch, Told};
+use crate::input::index_of;
 use crate::key::Key;
 use crate::observing::{Progress, Scope};
 use crate::pattern::Window;
@@ -22,21 +23,19 @@ pub(crate) type Before = Vec<(usize, usize, Vec<QueryMatch>)>;
 
 impl Engine {
     /// The keys of a partition that have events.
-    pub(crate) fn keys_of(&self, domain: usize) -> Vec<usize> {
-        let has_events = |number: &usize| {
-            let key = self.keys[*number].as_ref();
-            key.is_some_and(|key| key.domain() == domain && !key.spine.is_empty())
-        };
-        (0..self.keys.len()).filter(has_events).collect()
+    pub(crate) fn keys_of(&mut self, domain: usize) -> Vec<usize> {
+        (0..self.keys.len())
+            .filter(|number| self.has_events(*number, domain))
+            .collect()
     }
 
     /// How far a partition has come, and what observed patterns tell that a punctuation may change.
-    pub(crate) fn watch_punctuation(&mut self, domain: usize) -> (Option<i64>, Before) {
+    pub(crate) fn watch_punctuation(&mut self, domain: usize, due: &[usize]) -> (Option<i64>, Before) {
         let mut before = Before::new();
         let is_changed = |lane: &usize| self.programs[self.lanes[*lane]].is_changed_by_punctuations();
         let lanes: Vec<usize> = self.observed.iter().copied().filter(is_changed).collect();
         if !lanes.is_empty() {
-            for number in self.keys_of(domain) {
+            for number in due.iter().copied() {
                 let key = self.take_key(number);
                 for lane in &lanes {
                     let told = self.observe_now(&key, *lane, Scope::Key);
@@ -55,14 +54,14 @@ impl Engine {
         domain: usize,
         passed: Option<i64>,
         before: Before,
+        due: &[usize],
     ) -> Option<Vec<Option<i64>>> {
         if self.observed.is_empty() {
             return None;
         }
-        let keys = self.keys_of(domain);
         let emitted = self.domains[domain].emitted.clone();
-        let risen = self.raise_emitted(domain, &keys);
-        self.tell_final(domain, passed, &emitted, &keys);
+        let risen = self.raise_emitted(domain, due);
+        self.tell_final(domain, passed, &emitted, due);
         for (number, lane, told) in before {
             let key = self.take_key(number);
             let pattern = self.lanes[lane];
@@ -71,7 +70,7 @@ impl Engine {
             self.tell_difference(&key, lane, told, now, None);
             self.put_key(number, key);
         }
-        self.tell_closed(domain, passed, &keys);
+        self.tell_closed(domain, passed, due);
         Some(risen)
     }
 
@@ -104,30 +103,65 @@ impl Engine {
     }
 
     /// Lets the punctuations of patterns come as far as their open candidates allow.
-    fn raise_emitted(&mut self, domain: usize, keys: &[usize]) -> Vec<Option<i64>> {
+    fn raise_emitted(&mut self, domain: usize, due: &[usize]) -> Vec<Option<i64>> {
         let effective = self.domains[domain].effective;
         let mut risen = vec![effective; self.programs.len()];
         let Some(bound) = effective else {
             return risen;
         };
+        let keys = self.take_touched(domain, due);
         for lane in self.observed.clone() {
             let pattern = self.lanes[lane];
             if !self.programs[pattern].has_open_candidates() {
                 continue;
             }
-            let mut least = bound;
-            for number in keys {
-                let key = self.take_key(*number);
-                least = self
-                    .first_open_end(&key, lane, bound)
-                    .map_or(least, |end| end.min(least));
-                self.put_key(*number, key);
+            for number in &keys {
+                self.look_for_candidates(domain, lane, *number, bound);
             }
+            let open = &self.domains[domain].open_ends[pattern];
+            let least = open.values().copied().fold(bound, i64::min);
             let emitted = &mut self.domains[domain].emitted[pattern];
             risen[pattern] = Some(least).filter(|least| Some(*least) > *emitted);
             *emitted = (*emitted).max(Some(least));
         }
         risen
+    }
+
+    /// The keys of a partition in which candidates may have come or gone, or closed, since the last punctuation.
+    fn take_touched(&mut self, domain: usize, due: &[usize]) -> Vec<usize> {
+        let mut touched = std::mem::take(&mut self.agenda.touched);
+        touched.sort_unstable();
+        touched.dedup();
+        let is_its = |engine: &Self, number: u32| {
+            let key = engine.keys.get(number as usize).and_then(Option::as_ref);
+            key.is_none_or(|key| key.domain() == domain)
+        };
+        let (its, others): (Vec<u32>, Vec<u32>) = touched.into_iter().partition(|number| is_its(self, *number));
+        self.agenda.touched = others;
+        let mut keys: Vec<usize> = its
+            .into_iter()
+            .map(|number| number as usize)
+            .chain(due.iter().copied())
+            .collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    /// Finds the first end of a candidate of a key that is open.
+    fn look_for_candidates(&mut self, domain: usize, lane: usize, number: usize, punctuation: i64) {
+        let mut end = None;
+        if self.has_events(number, domain) {
+            let key = self.take_key(number);
+            end = self.first_open_end(&key, lane, punctuation);
+            self.put_key(number, key);
+        }
+        let (pattern, number) = (self.lanes[lane], index_of(number));
+        let open = &mut self.domains[domain].open_ends[pattern];
+        match end {
+            Some(end) => drop(open.insert(number, end)),
+            None => drop(open.remove(&number)),
+        }
     }
 
     /// A key is restored: its open candidates hold punctuations back that came without it.
