@@ -127,11 +127,16 @@ def feed_beside(engine: Engine, records: list[dict[str, Any]]) -> Changes:
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize(("keys", "within"), [(500, 1_500), (500, 4_000), (100, 300), (100, 1_500)])
 def test_batches_of_many_keys(late: float, ties: bool, keys: int, within: int) -> None:
-    """Their rows are taken as they come."""
+    """Their rows are taken as they come, also after arcs have changed."""
     chosen = [build_pattern(COUNTING | {"within": within})]
     net, single = Engine(chosen, net="batch"), Engine(chosen)
     told = 0
-    for part in interleaved(Random(7), late, ties, keys):
+    for number, part in enumerate(interleaved(Random(7), late, ties, keys)):
+        if number % 9 == 8:
+            since = max(record["ts"] for record in part) - 3 * keys
+            arc = NEW_ARC | {"when": f"e.x % 5 == {number % 2}"}
+            change = {"op": "arc", "pattern": "counting", "arc": arc, "valid": [since, None]}
+            part.insert(0, change)
         expected = feed_beside(single, part)
         found = feed_beside(net, part)
         assert found.to_records() == netted([expected])

@@ -10,7 +10,7 @@ use crate::stretch::Stretch;
 use crate::walk::Plan;
 
 /// With more rows for each key that is known, they are brought together by key.
-const ROWS_PER_KEY: usize = 2;
+const ROWS_PER_KEY: usize = 4;
 
 /// After a batch with few rows that could be taken as they came, so many are brought together by key.
 const BATCHES_APART: u32 = 64;

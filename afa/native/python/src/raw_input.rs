@@ -41,6 +41,17 @@ impl Keys {
         Some(&self.bytes[begin as usize..end as usize])
     }
 
+    fn push_any(&mut self, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        if let Ok(bytes) = key.cast::<PyBytes>() {
+            self.push(bytes.as_bytes())
+        } else if key.is_none() {
+            self.places.push(None);
+            Ok(())
+        } else {
+            self.push(&key.extract::<PyBackedBytes>()?)
+        }
+    }
+
     fn push(&mut self, key: &[u8]) -> PyResult<()> {
         let end_of = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(|_| PyValueError::new_err("keys of 4 GB"));
         let begin = end_of(&self.bytes)?;
@@ -55,15 +66,10 @@ impl FromPyObject<'_, '_> for Keys {
 
     fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         let mut keys = Self::default();
-        for key in given.try_iter()? {
-            let key = key?;
-            if let Ok(bytes) = key.cast::<PyBytes>() {
-                keys.push(bytes.as_bytes())?;
-            } else if key.is_none() {
-                keys.places.push(None);
-            } else {
-                keys.push(&key.extract::<PyBackedBytes>()?)?;
-            }
+        if let Ok(list) = given.cast::<PyList>() {
+            list.iter().try_for_each(|key| keys.push_any(&key))?;
+        } else {
+            given.try_iter()?.try_for_each(|key| keys.push_any(&key?))?;
         }
         Ok(keys)
     }
