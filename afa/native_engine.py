@@ -203,11 +203,11 @@ class NativeEngine:
         *,
         stops_at_bad: bool = False,
     ) -> Changes:
-        asked = self.native.feed_raw(values, first, beside, net_per_batch, stops_at_bad)
-        while asked is not None:
-            self._answer(asked, lines.line(asked))
-            asked = self.native.feed_raw_from(asked + 1)
-        return self._changes(self.native.finish())
+        told = self.native.feed_raw(values, first, beside, net_per_batch, stops_at_bad)
+        while isinstance(told, int):
+            self._answer(told, lines.line(told))
+            told = self.native.feed_raw_from(told + 1)
+        return self._changes(told)
 
     def _changes(self, told: _native.NativeChanges) -> Changes:
         changes: Changes = self._kind(told, self._registers)

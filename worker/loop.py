@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Message as Consumed
 
 from afa.changes import Changes
 from worker.arc_feed import ArcFeed
@@ -195,10 +196,10 @@ class Loop:
         wait = 0.0 if self.coming else WAIT_S
         first = consumer.poll(wait)
         messages = [] if first is None else [first, *consumer.consume(self._batch_records - 1, 0)]
-        errors = [message.error() for message in messages]
-        if not any(errors):
+        # So, and not one by one, because nearly always there is none.
+        if not any(map(Consumed.error, messages)):
             return messages, []
-        events = [message for message, error in zip(messages, errors, strict=True) if error is not None]
+        events = [message for message in messages if message.error() is not None]
         for event in events:
             raise_for(reaction_of_consumer(event.error()), event.error(), "consuming")
         ends = [event for event in events if event.error().code() == KafkaError._PARTITION_EOF]

@@ -109,8 +109,10 @@ class Partition:
             trusted_until=NEVER if self.phase is Phase.REPLAYING else None,
             now=None if self.phase is Phase.REPLAYING else now,
         )
-        aside = {index for index, _ in [*changes.bad, *changes.late]}
-        self.traces.note([message for at, message in enumerate(taken.messages) if at not in aside])
+        messages = taken.messages
+        if aside := {index for index, _ in [*changes.bad, *changes.late]}:
+            messages = [message for at, message in enumerate(messages) if at not in aside]
+        self.traces.note(messages)
         self.advance(taken.positions())
         self.quiet_commits = 0
         return changes

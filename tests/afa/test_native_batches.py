@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from support.lawful import netted
 
 from afa import Engine
+from afa.changes import Changes
 from afa.document import build_pattern
 from afa.pattern import Pattern
 
@@ -99,3 +101,64 @@ def test_batches_in_any_order(seed: int, arrow: bool) -> None:
     assert keys == single.keys()
     assert [net.state_hash(key) for key in keys] == [single.state_hash(key) for key in keys]
     assert changed > 0 or seed > 5
+
+
+def interleaved(rng: Random, late: float, ties: bool, keys: int = 500) -> Iterator[list[dict[str, Any]]]:
+    """Batches in which few keys have more than a row. Where keys are few, they have many before a punctuation comes."""
+    number, behind = 0, 650 if keys == 500 else 1_500
+    for size in [*[keys * 4 // 5] * 30, 3, 1, 900, *[keys * 2 // 5] * 20 * (500 // keys)]:
+        part: list[dict[str, Any]] = []
+        for _ in range(size):
+            number += 1
+            ts = (number - (rng.randint(1, 900) if rng.random() < late else 0)) // (3 if ties else 1)
+            record = {"key": f"k{rng.randrange(keys)}", "ts": ts, "id": f"{number * 7919 % 100_003}"}
+            part.append(record | {"data": {"x": rng.randint(0, 6)}})
+            if rng.random() < 0.002:
+                part.append({"op": "punctuation", "ts": ts - behind})
+        yield part
+
+
+def feed_beside(engine: Engine, records: list[dict[str, Any]]) -> Changes:
+    values = [json.dumps(record).encode() for record in records]
+    return engine.feed(values, partitions=[("t", 0)], offsets=list(range(len(values))))
+
+
+@pytest.mark.parametrize("late", [0, 0.02, 0.5])
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize(("keys", "within"), [(500, 1_500), (500, 4_000), (100, 300), (100, 1_500)])
+def test_batches_of_many_keys(late: float, ties: bool, keys: int, within: int) -> None:
+    """Their rows are taken as they come, also after arcs have changed."""
+    chosen = [build_pattern(COUNTING | {"within": within})]
+    net, single = Engine(chosen, net="batch"), Engine(chosen)
+    told = 0
+    for number, part in enumerate(interleaved(Random(7), late, ties, keys)):
+        if number % 9 == 8:
+            since = max(record["ts"] for record in part) - 3 * keys
+            arc = NEW_ARC | {"when": f"e.x % 5 == {number % 2}"}
+            change = {"op": "arc", "pattern": "counting", "arc": arc, "valid": [since, None]}
+            part.insert(0, change)
+        expected = feed_beside(single, part)
+        found = feed_beside(net, part)
+        assert found.to_records() == netted([expected])
+        assert found.late == expected.late
+        told += len(found)
+    known = net.keys()
+    assert known == single.keys()
+    assert [net.state_hash(key) for key in known] == [single.state_hash(key) for key in known]
+    assert told > 100
+
+
+@pytest.mark.parametrize("late", [0, 0.1])
+def test_what_stands_beside_records_does_not_matter_where_it_is_not_read(late: float) -> None:
+    """Names of keys are then looked up together: also of those that are one too many, among records that are bad."""
+    chosen = [build_pattern(COUNTING)]
+    beside, alone = (Engine(chosen, net="batch", limits={"max_keys": 480}) for _ in range(2))
+    refused = 0
+    for part in interleaved(Random(5), late, ties=False):
+        part[len(part) // 2 :: 90] = [{"key": 1} for _ in part[len(part) // 2 :: 90]]
+        found = feed_beside(beside, part)
+        expected = alone.feed([json.dumps(record).encode() for record in part])
+        assert found.to_records() == expected.to_records()
+        assert (found.bad, found.late) == (expected.bad, expected.late)
+        refused += sum("max_keys" in reason for _, reason in found.bad)
+    assert beside.stats()["refused_keys"] == alone.stats()["refused_keys"] == refused > 10

@@ -46,3 +46,18 @@ def test_keys_that_come_and_go(within: int | str) -> None:
             tape.append({"op": "punctuation", "ts": ts - 5})
     pattern = build_pattern(PATTERN | {"arcs": ARCS[:1] + ARCS[2:], "within": within})
     assert_lawful([pattern], encoded(tape), every=1)
+
+
+@pytest.mark.parametrize("within", [6, 30, "7 events"])
+@pytest.mark.parametrize("behind", [9, 21, 33])
+def test_of_keys_that_are_never_silent_entries_go_one_by_one(within: int | str, behind: int) -> None:
+    """Some lie before the punctuation when there is no room for more, never all; late events meet what is left."""
+    tape: list[dict[str, Any]] = []
+    for ts in range(0, 160, 2):
+        tape += [event(ts, ts // 2 % 3, "k"), event(ts, ts // 6 % 4, "l")]
+        if ts % 10 == 0:
+            tape.append({"op": "punctuation", "ts": ts - behind})
+        if ts % 46 == 44:
+            tape += [event(ts - behind // 2 * 2 + 7, ts % 3, "k"), event(ts - 3, 1, "l")]
+    pattern = build_pattern(PATTERN | {"arcs": ARCS, "within": within})
+    assert_lawful([pattern], encoded(tape), every=1)

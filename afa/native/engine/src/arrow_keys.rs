@@ -28,7 +28,7 @@ impl DictionaryKeys {
         self.found.resize(values.len(), NOT_FOUND);
         for (block, found) in self.found.chunks_mut(TOGETHER).enumerate() {
             let last = values.len() - 1;
-            let texts = std::array::from_fn(|place| values.get((block * TOGETHER + place).min(last)));
+            let texts = std::array::from_fn(|place| values.get((block * TOGETHER + place).min(last)).as_bytes());
             for (known, found) in numbers.find_together(&texts).into_iter().zip(found) {
                 *found = known.unwrap_or(NOT_FOUND);
             }

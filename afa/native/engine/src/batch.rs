@@ -1,12 +1,19 @@
 //! Changes net per batch: everything is inserted first, each key at once, and then followed up.
 
 use crate::engine::{Engine, live};
-use crate::event_order::{EventOrder, Given};
+use crate::event_order::EventOrder;
 use crate::key::Key;
+use crate::one_event::{Given, PlainRows};
 use crate::rows::row_number;
 use crate::segment::NO_KEY;
 use crate::stretch::Stretch;
 use crate::walk::Plan;
+
+/// With more rows for each key that is known, they are brought together by key.
+const ROWS_PER_KEY: usize = 4;
+
+/// After a batch with few rows that could be taken as they came, so many are brought together by key.
+const BATCHES_APART: u32 = 64;
 
 /// Rows of one chunk that wait for the end of the batch.
 #[derive(Debug, Default)]
@@ -15,14 +22,22 @@ pub(crate) struct Waiting {
     first: usize,
     /// The key of each row from the first on, or `NO_KEY`: it does not wait.
     keys: Vec<u32>,
+    /// The partition that all of them come from, if it is one.
+    domain: Option<usize>,
+    /// Of so many more batches the rows are brought together by key, because of one before few could be taken as they
+    /// came.
+    batches_apart: u32,
     order: EventOrder,
 }
 
 impl Waiting {
-    /// Adds rows with these keys. All that wait are of one chunk.
-    pub(crate) fn add(&mut self, chunk: usize, first: usize, keys: &[u32]) {
+    /// Adds rows with these keys, which come from this partition, or from several. All that wait are of one chunk.
+    pub(crate) fn add(&mut self, chunk: usize, first: usize, keys: &[u32], domain: Option<usize>) {
         if self.keys.is_empty() {
-            (self.chunk, self.first) = (chunk, first);
+            (self.chunk, self.first, self.domain) = (chunk, first, domain);
+        }
+        if self.domain != domain {
+            self.domain = None;
         }
         debug_assert_eq!(self.chunk, chunk, "taken before another chunk is added");
         self.keys.resize(first - self.first, NO_KEY);
@@ -42,9 +57,12 @@ impl Engine {
     /// Takes the rows that wait; the answer is whether a key was taken up more than once, so that what was told may come
     /// and go.
     pub(crate) fn take_waiting(&mut self, waiting: &mut Waiting) -> bool {
+        if let Some(plain) = self.interleaved_rows(waiting) {
+            return self.take_interleaved(waiting, plain);
+        }
         let (number, first) = (waiting.chunk, waiting.first);
         let chunk = self.rows.chunk_mut(number);
-        waiting.order.find(&Given {
+        waiting.order.find(&crate::event_order::Given {
             keys: &waiting.keys,
             chunk,
             first,
@@ -63,6 +81,56 @@ impl Engine {
         }
         waiting.clear();
         repeats
+    }
+
+    /// Where most keys have no more than a row of those that wait, to bring these together would cost more than it saves.
+    fn interleaved_rows(&self, waiting: &mut Waiting) -> Option<PlainRows> {
+        waiting.batches_apart = waiting.batches_apart.saturating_sub(1);
+        if waiting.batches_apart > 0 {
+            return None;
+        }
+        let domain = waiting
+            .domain
+            .filter(|_| waiting.keys.len() <= ROWS_PER_KEY * self.numbers.len())?;
+        // What came too late was left out before.
+        self.plain_rows(domain, i64::MIN)
+    }
+
+    /// Takes the rows that wait one after the other; answers like `take_waiting`.
+    fn take_interleaved(&mut self, waiting: &mut Waiting, mut plain: PlainRows) -> bool {
+        self.forget_old_shapes();
+        let given = Given {
+            keys: &waiting.keys,
+            chunk: waiting.chunk,
+            first: waiting.first,
+            records: (self.findings.record, 0),
+        };
+        let (mut place, mut others, mut repeats) = (0, 0, false);
+        loop {
+            place = self.take_plain(&mut plain, given, place);
+            let Some(number) = given.keys.get(place) else {
+                break;
+            };
+            if *number != NO_KEY {
+                others += 1;
+                let row = given.row(place);
+                repeats |= !self.is_behind_all(*number as usize, self.rows.ts(row));
+                repeats |= self.take_together(*number as usize, row, 1);
+            }
+            place += 1;
+        }
+        if 4 * others > place {
+            waiting.batches_apart = BATCHES_APART;
+        }
+        waiting.clear();
+        repeats
+    }
+
+    /// Whether an instant comes after all that a key has.
+    fn is_behind_all(&mut self, number: usize, ts: i64) -> bool {
+        self.unfold_key(number);
+        let key = self.keys[number].as_ref();
+        key.is_some_and(|key| key.spine.last_ts().is_none_or(|last| last < ts))
     }
 
     /// Takes rows of one key that follow each other in event order; true if some were taken one by one.

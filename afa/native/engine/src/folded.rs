@@ -113,7 +113,7 @@ impl Folded {
 
     /// The rows of the entries.
     #[inline]
-    fn stored(&self) -> &[u32] {
+    pub(crate) fn stored(&self) -> &[u32] {
         let (from, count) = (usize::from(self.starts), usize::from(self.entries));
         &self.rows[from..][..count]
     }
@@ -132,6 +132,12 @@ impl Folded {
             [only] => released.push(only),
             ref several => released.extend_from_slice(several),
         }
+        self.let_entries_go()
+    }
+
+    /// The same where they are not noted.
+    #[inline]
+    pub(crate) fn let_entries_go(&mut self) -> usize {
         let count = match self.rows.first_chunk_mut() {
             Some(near) if self.kept >> NEAR_ROWS == 0 => pack(near, self.kept),
             _ => self.pack_all(),
@@ -175,6 +181,34 @@ impl Folded {
             self.kept &= self.kept - 1;
         }
         (self.shape, self.expires) = (left.shape, left.expires);
+    }
+
+    /// What it was before its first entry.
+    pub(crate) fn before_entries(&self, program: &Program, rows: &Rows) -> Self {
+        let first = self.rows[..usize::from(self.starts)].first();
+        Self {
+            last_ts: i64::MIN,
+            expires: first.map_or(i64::MAX, |row| expiry(program, rows, *row)),
+            shape: self.entering,
+            kept: (1 << self.starts) - 1,
+            entries: 0,
+            ..self.clone()
+        }
+    }
+
+    /// What it is without some of the first entries; `after` is the list after these.
+    pub(crate) fn without_first(&self, count: usize, after: &Self) -> Self {
+        let mut rest = self.clone();
+        let rows = after.start_rows().chain(self.stored()[count..].iter().copied());
+        let (mut left, mut kept) = (self.start_rows().peekable(), 0);
+        for (place, row) in rows.enumerate() {
+            rest.rows[place] = row;
+            kept |= u32::from(left.next_if_eq(&row).is_some()) << place;
+        }
+        debug_assert!(left.next().is_none(), "what is left began before");
+        (rest.starts, rest.entries) = (byte(after.count()), self.entries - byte(count));
+        (rest.kept, rest.entering) = (kept, after.shape);
+        rest
     }
 
     /// Folds a key: the shapes of its lists, and when the first word expires. The answer is whether that was possible.
@@ -357,17 +391,21 @@ impl Engine {
 
     /// What is left of a folded key's list at an instant, if that has a shape.
     pub(crate) fn left_at(&mut self, number: usize, ts: i64) -> Option<Left> {
-        let (program, folded) = (&mut self.programs[self.lanes[0]], &self.folded[number]);
-        let is_closed = |row: &u32| is_closed(program, expiry(program, &self.rows, *row), ts);
-        let gone = folded.start_rows().take_while(is_closed).count();
-        let first = folded.start_rows().nth(gone);
-        let expires = first.map_or(i64::MAX, |row| expiry(program, &self.rows, row));
-        let mut codes = [DEAD; MOST_WORDS];
-        let others = &program.shapes.codes_ever(folded.shape)[gone..];
-        codes[..others.len()].copy_from_slice(others);
-        let shape = program.shapes.shape_of_codes(codes)?;
-        Some(Left { gone, shape, expires })
+        left_of(&mut self.programs[self.lanes[0]], &self.rows, &self.folded[number], ts)
     }
+}
+
+/// The same of a list that is known.
+pub(crate) fn left_of(program: &mut Program, rows: &Rows, folded: &Folded, ts: i64) -> Option<Left> {
+    let is_closed = |row: &u32| is_closed(program, expiry(program, rows, *row), ts);
+    let gone = folded.start_rows().take_while(is_closed).count();
+    let first = folded.start_rows().nth(gone);
+    let expires = first.map_or(i64::MAX, |row| expiry(program, rows, row));
+    let mut codes = [DEAD; MOST_WORDS];
+    let others = &program.shapes.codes_ever(folded.shape)[gone..];
+    codes[..others.len()].copy_from_slice(others);
+    let shape = program.shapes.shape_of_codes(codes)?;
+    Some(Left { gone, shape, expires })
 }
 
 /// What is left of a list at an instant.

@@ -9,7 +9,7 @@ use crate::key_table::{KeyTable, are_equal};
 use crate::rows::Rows;
 use crate::scan::{Bad, Envelope, Head, Operation, Padded, PlainHead, Records, Scanner, Span};
 use crate::scanned::ScannedRows;
-use crate::segment::{Fed, Net, Segment};
+use crate::segment::{Fed, NO_KEY, Net, Segment};
 
 /// The raw records of a batch, each by its index.
 pub trait RawBatch {
@@ -200,7 +200,9 @@ impl Engine {
         let mut next = first;
         while next < records.len() && (!feeding.stops_at_bad || feeding.fed.bad.is_empty()) {
             let open = self.open_chunk(feeding, records.len() - next, records.bytes_from(next));
-            let Some(raw) = self.take_known(feeding, open, &mut next, records) else {
+            let raw = self.take_known(feeding, open, &mut next, records);
+            self.name_rows(feeding, open);
+            let Some(raw) = raw else {
                 continue;
             };
             if raw.head.operation == Operation::Insert {
@@ -227,6 +229,8 @@ impl Engine {
             (segment.chunk, segment.first) = (open, chunk.len());
         }
         let mut last_key = LastKey::default();
+        // After a bad record no other may be taken: that may turn out as soon as its key is known.
+        let names_later = records.alone().is_none() && !feeding.stops_at_bad;
         while *next < records.len() && chunk.has_room() {
             let (index, value, origin) = (*next, records.value(*next), records.origin(*next));
             *next += 1;
@@ -265,15 +269,20 @@ impl Engine {
                 }
             }
             let known = last_key.number;
-            let key = match plain {
-                Some(plain) => last_key.find(&self.numbers, rows, plain.key),
-                None => last_key.of_insert(&self.numbers, rows, scanner.head()),
+            let name = plain.map_or_else(|| name_of_insert(scanner.head()), |plain| Some(plain.key));
+            let key = match name {
+                Some(name) if names_later => {
+                    segment.naming.note(segment.keys.len(), name, origin.domain, rows);
+                    Some(NO_KEY)
+                }
+                name => name.and_then(|name| last_key.find(&self.numbers, rows, name)),
             };
             let Some(key) = key else {
                 let head = plain.map_or_else(|| *scanner.head(), PlainHead::full);
                 return Some(Raw::of(records, index, head, begin));
             };
             segment.push(key, index_of(index), origin);
+            segment.naming.find_if_many(&self.numbers, rows, &mut segment.keys);
             let (record, number) = (span(begin, value.map_or(0, Padded::len)), records.number(index));
             match plain {
                 Some(plain) => chunk.push_plain(record, plain.ts, scanner, number),
@@ -351,7 +360,7 @@ impl Engine {
         }
         let taken = match head.operation {
             Operation::Punctuation if head.when.is_some() => {
-                let text = head.when.map(|span| raw_text(&self.rows, open, span).to_owned());
+                let text = head.when.map(|span| self.rows.text(open, span).to_owned());
                 feeding.fed.condition = text.map(|text| (raw.origin, head.ts, text));
                 false
             }
@@ -368,7 +377,7 @@ impl Engine {
                 .is_some_and(|json| self.take_arc(json.record(), index, &mut feeding.fed)),
             Operation::Retract | Operation::Insert => {
                 let key = key_text(&self.rows, open, head).to_owned();
-                let id = head.id.map(|id| raw_text(&self.rows, open, id).to_owned());
+                let id = head.id.map(|id| self.rows.text(open, id).to_owned());
                 let retraction = Retraction {
                     ts: head.ts,
                     id: IdRef::of(id.as_deref().unwrap_or_default()),
@@ -436,13 +445,6 @@ struct LastKey {
 }
 
 impl LastKey {
-    /// The number of an insert's key, if it has one.
-    #[inline]
-    fn of_insert(&mut self, numbers: &KeyTable, rows: &ScannedRows, head: &Head) -> Option<u32> {
-        let key = head.key.filter(|_| head.operation == Operation::Insert)?;
-        self.find(numbers, rows, key)
-    }
-
     /// The number of a key, if it has one.
     #[inline]
     fn find(&mut self, numbers: &KeyTable, rows: &ScannedRows, key: Span) -> Option<u32> {
@@ -458,6 +460,12 @@ impl LastKey {
     }
 }
 
+/// The key of an insert.
+#[inline]
+fn name_of_insert(head: &Head) -> Option<Span> {
+    head.key.filter(|_| head.operation == Operation::Insert)
+}
+
 /// Whether the key of an insert or a retraction holds it.
 fn holds(domain: &Domain, rows: &ScannedRows, head: &Head, topic: usize, offset: i64) -> bool {
     let is_of_key = matches!(head.operation, Operation::Insert | Operation::Retract);
@@ -466,14 +474,7 @@ fn holds(domain: &Domain, rows: &ScannedRows, head: &Head, topic: usize, offset:
 }
 
 fn key_text<'a>(rows: &'a Rows, open: usize, head: &Head) -> &'a str {
-    head.key.map_or("", |span| raw_text(rows, open, span))
-}
-
-fn raw_text(rows: &Rows, open: usize, span: Span) -> &str {
-    match &rows.chunk(open).payload {
-        Payload::Scanned(rows) => rows.text(span),
-        _ => "",
-    }
+    head.key.map_or("", |span| rows.text(open, span))
 }
 
 #[allow(clippy::cast_possible_truncation)] // checked by the scanner

@@ -78,13 +78,14 @@ impl KeyTable {
 
     #[inline]
     fn find_any(&self, name: &str) -> Option<u32> {
-        self.slots.find(self.mark(name), |number| self.is(number, name))
+        self.slots
+            .find(self.mark(name.as_bytes()), |number| self.is(number, name.as_bytes()))
     }
 
     /// The same for several names at once, with what each stands for while it is not idle: first all marks, then what is
     /// likely each, then whether it is, so that they wait for memory together. One that is in the way of another may
     /// make that unknown.
-    pub(crate) fn find_together(&self, names: &[&str; TOGETHER]) -> [Option<(u32, Standing)>; TOGETHER] {
+    pub(crate) fn find_together(&self, names: &[&[u8]; TOGETHER]) -> [Option<(u32, Standing)>; TOGETHER] {
         let marks = names.map(|name| self.mark(name));
         for mark in marks {
             self.slots.prefetch(mark);
@@ -139,7 +140,7 @@ impl KeyTable {
             self.standings.resize(place + 1, Standing::default());
         }
         self.names[place] = Name(name.as_bytes().into());
-        self.slots.insert(self.mark(name), number);
+        self.slots.insert(self.mark(name.as_bytes()), number);
     }
 
     /// A key is idle from now on.
@@ -154,7 +155,7 @@ impl KeyTable {
     /// Takes a name out; the answer is its number.
     pub(crate) fn remove(&mut self, name: &str) -> Option<u32> {
         let number = self.find_any(name)?;
-        self.slots.remove(self.mark(name), number);
+        self.slots.remove(self.mark(name.as_bytes()), number);
         let standing = &mut self.standings[number as usize];
         self.idle -= usize::from(standing.is_idle());
         *standing = Standing(standing.awake().0.wrapping_add(Standing::NEXT));
@@ -163,16 +164,16 @@ impl KeyTable {
     }
 
     #[inline]
-    fn is(&self, number: u32, name: &str) -> bool {
-        are_equal(&self.names[number as usize].0, name.as_bytes())
+    fn is(&self, number: u32, name: &[u8]) -> bool {
+        are_equal(&self.names[number as usize].0, name)
     }
 
     /// A part of a name's hash, which is all that is kept of that.
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // a part
-    fn mark(&self, name: &str) -> u32 {
+    fn mark(&self, name: &[u8]) -> u32 {
         let mut hasher = self.hashing.build_hasher();
-        hasher.write(name.as_bytes());
+        hasher.write(name);
         (hasher.finish() >> u32::BITS) as u32
     }
 }
@@ -244,13 +245,13 @@ mod tests {
             table.insert(name, number);
         }
         table.lay_down(15);
-        let found = table.find_together(&std::array::from_fn(|place| &*names[place]));
+        let found = table.find_together(&std::array::from_fn(|place| names[place].as_bytes()));
         assert!(found[..TOGETHER / 2].iter().all(Option::is_none));
         assert!(found[15].is_none_or(|(number, standing)| number == 15 && !table.is_still(15, standing)));
         let later: Vec<_> = names.as_chunks().0.iter().skip(1).collect();
         let count = later
             .iter()
-            .flat_map(|names| table.find_together(&names.each_ref().map(|name| &**name)));
+            .flat_map(|names| table.find_together(&names.each_ref().map(String::as_bytes)));
         let count = count.flatten().count();
         assert!(count > TOGETHER * later.len() * 9 / 10, "{count}");
     }

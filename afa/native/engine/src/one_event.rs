@@ -7,12 +7,12 @@ use crate::configuration::FINAL;
 use crate::engine::Engine;
 use crate::folded::Folded;
 use crate::found::Found;
+use crate::input::index_of;
 use crate::key::Key;
 use crate::lane::Lane;
 use crate::matcher::{LISTED_RUN, Matcher};
 use crate::program::{Program, UNRELEASED};
 use crate::rows::{Rows, parts, row_number};
-use crate::segment::Segment;
 use crate::shapes::{MOST_WORDS, Move};
 use crate::stretch::Stretch;
 
@@ -20,7 +20,28 @@ use crate::stretch::Stretch;
 const KEYS_AHEAD: usize = 24;
 const MOVES_AHEAD: usize = 8;
 
-/// Rows of a segment of which most can be taken the shortest way: their keys are folded.
+/// Rows that follow each other in a chunk, and the key of each.
+#[derive(Clone, Copy)]
+pub(crate) struct Given<'a> {
+    pub(crate) keys: &'a [u32],
+    pub(crate) chunk: usize,
+    pub(crate) first: usize,
+    /// The record of the first row, and by how much that of the next is greater.
+    pub(crate) records: (u32, u32),
+}
+
+impl Given<'_> {
+    pub(crate) fn row(&self, place: usize) -> u32 {
+        row_number(self.chunk, self.first + place)
+    }
+
+    fn record(&self, place: usize) -> u32 {
+        let (first, step) = self.records;
+        first + step * index_of(place)
+    }
+}
+
+/// Rows of which most can be taken the shortest way: their keys are folded.
 pub(crate) struct PlainRows {
     /// The only pattern.
     pattern: usize,
@@ -46,6 +67,8 @@ enum Stop {
     Other,
     /// Its key is not folded.
     Unfolded,
+    /// Its key has as many entries as there is room for.
+    Full,
     /// Partial matches of its key have expired, or the shape of its list was forgotten.
     Stale,
     /// The move of its class is not known.
@@ -53,18 +76,14 @@ enum Stop {
 }
 
 impl Engine {
-    /// Whether the rows of a segment may be plain: one pattern that keeps lists, and nothing to be looked at but keys
-    /// and times.
-    pub(crate) fn plain_rows(&self, segment: &Segment) -> Option<PlainRows> {
+    /// Whether rows may be plain: one pattern that keeps lists, and nothing to be looked at but keys and times. None before
+    /// the bound is, nor one whose key is of another partition.
+    pub(crate) fn plain_rows(&self, domain: usize, bound: i64) -> Option<PlainRows> {
         let [pattern] = self.lanes[..] else {
             return None;
         };
-        let (program, origin) = (&self.programs[pattern], segment.origin);
-        let topic = &self.domains[origin.domain].topics[origin.topic];
-        let is_plain = segment.records.is_empty()
-            && segment.origins.is_empty()
-            && topic.predicated.is_empty()
-            && self.linear.is_empty()
+        let program = &self.programs[pattern];
+        let is_plain = self.linear.is_empty()
             && self.observed.is_empty()
             && !program.gap_free
             && !self.has_key_fields
@@ -72,8 +91,8 @@ impl Engine {
             && self.has_room_for_all(program);
         is_plain.then_some(PlainRows {
             pattern,
-            domain: origin.domain,
-            bound: self.bound_of(origin).unwrap_or(i64::MIN),
+            domain,
+            bound,
             released: Vec::new(),
             found: Vec::new(),
         })
@@ -85,20 +104,21 @@ impl Engine {
     }
 
     /// Takes rows from a place on as long as they are plain. The answer is the place after them.
-    pub(crate) fn take_plain(&mut self, plain: &mut PlainRows, segment: &Segment, place: usize) -> usize {
+    pub(crate) fn take_plain(&mut self, plain: &mut PlainRows, given: Given<'_>, place: usize) -> usize {
         let mut place = place;
         let punctuation = self.domains[plain.domain].effective.unwrap_or(i64::MIN);
         loop {
-            let stop = self.step_plain(plain, segment, &mut place, punctuation);
+            let stop = self.step_plain(plain, given, &mut place, punctuation);
             self.tell_plain(plain);
-            let Some(number) = segment.keys.get(place).map(|number| *number as usize) else {
+            let Some(number) = given.keys.get(place).map(|number| *number as usize) else {
                 return place;
             };
             let goes_on = match stop {
                 Stop::Other => false,
                 Stop::Unfolded => self.fold_key(number, punctuation),
-                Stop::Stale => self.refresh_plain(plain, segment, place, punctuation),
-                Stop::Unknown => self.learn_plain(plain, segment, place, self.folded[number].shape()),
+                Stop::Full => self.settle_passed(plain.pattern, number, punctuation),
+                Stop::Stale => self.refresh_plain(plain, given, place, punctuation),
+                Stop::Unknown => self.learn_plain(plain, given, place, self.folded[number].shape()),
             };
             if !goes_on {
                 return place;
@@ -108,14 +128,14 @@ impl Engine {
 
     /// The same up to the first for which more is needed.
     #[inline(never)] // the loop needs the registers
-    fn step_plain(&mut self, plain: &mut PlainRows, segment: &Segment, next: &mut usize, punctuation: i64) -> Stop {
+    fn step_plain(&mut self, plain: &mut PlainRows, given: Given<'_>, next: &mut usize, punctuation: i64) -> Stop {
         let (live, peak) = (self.live_partial_matches, self.counters.peak_partial_matches);
         let mut sums = Sums::of(live, peak);
-        let (numbers, end) = (&segment.keys[..], segment.keys.len());
-        let (program, chunk) = (&self.programs[plain.pattern], self.rows.chunk(segment.chunk));
+        let (numbers, end) = (given.keys, given.keys.len());
+        let (program, chunk) = (&self.programs[plain.pattern], self.rows.chunk(given.chunk));
         let (moves, first, span) = (program.shapes.moves(), program.shapes.first(), program.window.span());
-        let times = &chunk.times()[segment.first..][..end];
-        let classes = &chunk.classes(plain.pattern)[segment.first..][..end];
+        let times = &chunk.times()[given.first..][..end];
+        let classes = &chunk.classes(plain.pattern)[given.first..][..end];
         let from = *next;
         let mut place = from;
         let stop = loop {
@@ -156,18 +176,18 @@ impl Engine {
             } else if key.has_room() {
                 key.count()
             } else {
-                break Stop::Other;
+                break Stop::Full;
             };
-            let row = row_number(segment.chunk, segment.first + place);
+            let row = given.row(place);
             key.follow(found, first + found.next, (row, ts), ts.saturating_add(span));
             sums.add(ts, before, found.length());
             if found.is_final() {
-                note_matches(program, plain, key, (number, segment.record(place), row));
+                note_matches(program, plain, key, (number, given.record(place), row));
             }
             place += 1;
         };
         *next = place;
-        self.add_sums(plain, segment.chunk, place - from, &sums);
+        self.add_sums(plain, given.chunk, place - from, &sums);
         stop
     }
 
@@ -211,17 +231,18 @@ impl Engine {
     /// Lets go of partial matches that have expired for a row, and looks up a shape that was forgotten, if the row can be
     /// taken then.
     #[inline(never)]
-    fn refresh_plain(&mut self, plain: &PlainRows, segment: &Segment, place: usize, punctuation: i64) -> bool {
-        let number = segment.keys[place] as usize;
-        let ts = self.rows.chunk(segment.chunk).times()[segment.first + place];
+    fn refresh_plain(&mut self, plain: &PlainRows, given: Given<'_>, place: usize, punctuation: i64) -> bool {
+        let number = given.keys[place] as usize;
+        let ts = self.rows.chunk(given.chunk).times()[given.first + place];
         let key = &self.folded[number];
-        if !key.is_passed(punctuation) && !key.has_room() {
+        let has_room = key.is_passed(punctuation) || key.has_room();
+        if !has_room && !self.settle_passed(plain.pattern, number, punctuation) {
             return false;
         }
         let Some(left) = self.left_at(number, ts) else {
             return false;
         };
-        if ts >= left.expires || !self.learn_plain(plain, segment, place, left.shape) {
+        if ts >= left.expires || !self.learn_plain(plain, given, place, left.shape) {
             return false;
         }
         self.settle_folded(number, punctuation);
@@ -231,8 +252,8 @@ impl Engine {
     }
 
     /// Whether the move of a row from a shape is known, now at the latest.
-    fn learn_plain(&mut self, plain: &PlainRows, segment: &Segment, place: usize, shape: u32) -> bool {
-        let row = row_number(segment.chunk, segment.first + place);
+    fn learn_plain(&mut self, plain: &PlainRows, given: Given<'_>, place: usize, shape: u32) -> bool {
+        let row = given.row(place);
         let class = self.rows.class(plain.pattern, row);
         let (program, rows) = (&mut self.programs[plain.pattern], &self.rows);
         let is_known = class < UNRELEASED && program.learn_move(shape, class, || rows.view(row));

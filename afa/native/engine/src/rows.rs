@@ -143,6 +143,14 @@ impl Rows {
         (chunk, &mut self.scanners)
     }
 
+    /// A text of a chunk of raw records.
+    pub(crate) fn text(&self, chunk: usize, span: Span) -> &str {
+        match &self.chunk(chunk).payload {
+            Payload::Scanned(rows) => rows.text(span),
+            _ => "",
+        }
+    }
+
     /// The number of the scanner of a mapping, new or known.
     pub fn scanner(&mut self, mapping: Mapping) -> usize {
         let known = self.scanners.iter().position(|known| *known.mapping() == mapping);

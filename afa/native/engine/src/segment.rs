@@ -7,6 +7,8 @@ use crate::engine::Engine;
 use crate::expression::EventView;
 use crate::kernel::vectorized;
 use crate::measuring::Measured;
+use crate::naming::Naming;
+use crate::one_event::{Given, PlainRows};
 use crate::program::{Program, UNRELEASED, UNSEEN};
 use crate::rows::row_number;
 use crate::run_ends::RunEnds;
@@ -62,6 +64,8 @@ pub(crate) struct Segment {
     pub(crate) runs: Runs,
     /// Rows that wait for the end of the batch.
     pub(crate) waiting: Waiting,
+    /// Rows whose keys are not known yet.
+    pub(crate) naming: Naming,
     /// Records that are not taken, because their keys hold them: the place before which they came, origin and time.
     pub(crate) skipped: Vec<(usize, Origin, i64)>,
 }
@@ -144,7 +148,8 @@ impl Engine {
                 self.leave_out_late(segment, fed);
             }
             self.mark_changed(&segment.keys);
-            segment.waiting.add(segment.chunk, segment.first, &segment.keys);
+            let domain = segment.origins.is_empty().then_some(segment.origin.domain);
+            segment.waiting.add(segment.chunk, segment.first, &segment.keys, domain);
             return segment.clear();
         }
         self.mark_changed(&segment.keys);
@@ -160,18 +165,33 @@ impl Engine {
     /// Takes the rows of a segment, one after the other.
     fn take_rows_of(&mut self, segment: &mut Segment, fed: &mut Fed) {
         let mut place = 0;
-        let mut plain = self.plain_rows(segment);
+        let mut plain = self.plain_rows_of(segment);
         while place < segment.keys.len() {
             // Of a run only the last row is alone.
             let is_alone = segment.keys.get(place + 1) != Some(&segment.keys[place]);
             if let Some(plain) = plain.as_mut().filter(|_| is_alone) {
-                place = self.take_plain(plain, segment, place);
+                let given = Given {
+                    keys: &segment.keys,
+                    chunk: segment.chunk,
+                    first: segment.first,
+                    records: (segment.first_record, 1),
+                };
+                place = self.take_plain(plain, given, place);
                 if place == segment.keys.len() {
                     break;
                 }
             }
             place = self.take_run(segment, place, fed);
         }
+    }
+
+    fn plain_rows_of(&self, segment: &Segment) -> Option<PlainRows> {
+        let origin = segment.origin;
+        let topic = &self.domains[origin.domain].topics[origin.topic];
+        if !segment.records.is_empty() || !segment.origins.is_empty() || !topic.predicated.is_empty() {
+            return None;
+        }
+        self.plain_rows(origin.domain, self.bound_of(origin).unwrap_or(i64::MIN))
     }
 
     /// Takes one row, or several of one key; the answer is the place after them.

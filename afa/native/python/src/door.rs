@@ -155,7 +155,7 @@ impl NativeEngine {
     }
 
     /// Begins a batch and feeds its raw records. The answer is the index of a record whose texts have to be checked
-    /// first, if there is one.
+    /// first, or what the batch led to.
     fn feed_raw(
         &mut self,
         py: Python<'_>,
@@ -164,20 +164,23 @@ impl NativeEngine {
         beside: Option<Beside>,
         net_per_batch: bool,
         stops_at_bad: bool,
-    ) -> PyResult<Option<u32>> {
+    ) -> PyResult<Answer> {
         self.raw.load(values, first_number, beside)?;
         self.begin(net_per_batch, stops_at_bad);
         self.feed_raw_from(py, 0)
     }
 
     /// Feeds the raw records of the batch from the one with this index on; answers like `feed_raw`.
-    fn feed_raw_from(&mut self, py: Python<'_>, from: usize) -> PyResult<Option<u32>> {
+    fn feed_raw_from(&mut self, py: Python<'_>, from: usize) -> PyResult<Answer> {
         self.work(py, |native| {
             let Self {
                 raw, engine, feeding, ..
             } = native;
             raw.feed(engine, feeding, from);
-            feeding.fed.asks
+            match feeding.fed.asks {
+                Some(asks) => Answer::Asks(asks),
+                None => Answer::Changes(native.changes()),
+            }
         })
     }
 

@@ -4,6 +4,7 @@ use afa_engine::domain::Origin;
 use afa_engine::engine::Engine;
 use afa_engine::input::{Feeding, RawBatch};
 use afa_engine::scan::{Envelope, Padded, Records};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyList};
@@ -16,7 +17,7 @@ type Headers = Vec<(PyBackedStr, PyBackedBytes)>;
 /// What comes beside the values.
 #[derive(FromPyObject)]
 pub(crate) struct Beside {
-    keys: Option<Vec<Option<PyBackedBytes>>>,
+    keys: Option<Keys>,
     timestamps: Option<Vec<Option<i64>>>,
     headers: Option<Vec<Option<Headers>>>,
     /// One for each record, or one for all.
@@ -24,6 +25,54 @@ pub(crate) struct Beside {
     offsets: Option<Vec<i64>>,
     numbers: Option<Vec<u64>>,
     replays: bool,
+}
+
+/// Keys of records, one after the other: to hold and release each of them would cost more than to copy it.
+#[derive(Default)]
+struct Keys {
+    bytes: Vec<u8>,
+    /// Of each key where it begins and ends; none: there is no key.
+    places: Vec<Option<(u32, u32)>>,
+}
+
+impl Keys {
+    fn get(&self, index: usize) -> Option<&[u8]> {
+        let (begin, end) = self.places[index]?;
+        Some(&self.bytes[begin as usize..end as usize])
+    }
+
+    fn push_any(&mut self, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        if let Ok(bytes) = key.cast::<PyBytes>() {
+            self.push(bytes.as_bytes())
+        } else if key.is_none() {
+            self.places.push(None);
+            Ok(())
+        } else {
+            self.push(&key.extract::<PyBackedBytes>()?)
+        }
+    }
+
+    fn push(&mut self, key: &[u8]) -> PyResult<()> {
+        let end_of = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(|_| PyValueError::new_err("keys of 4 GB"));
+        let begin = end_of(&self.bytes)?;
+        self.bytes.extend_from_slice(key);
+        self.places.push(Some((begin, end_of(&self.bytes)?)));
+        Ok(())
+    }
+}
+
+impl FromPyObject<'_, '_> for Keys {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        let mut keys = Self::default();
+        if let Ok(list) = given.cast::<PyList>() {
+            list.iter().try_for_each(|key| keys.push_any(&key))?;
+        } else {
+            given.try_iter()?.try_for_each(|key| keys.push_any(&key?))?;
+        }
+        Ok(keys)
+    }
 }
 
 /// The raw records of the batch that is being fed.
@@ -215,7 +264,7 @@ fn envelope<'a>(beside: &'a Beside, headers: &'a [Vec<(&'a str, &'a [u8])>], ind
         _ => None,
     };
     Envelope {
-        key: beside.keys.as_ref().and_then(|keys| keys[index].as_deref()),
+        key: beside.keys.as_ref().and_then(|keys| keys.get(index)),
         timestamp_ms: beside.timestamps.as_ref().and_then(|times| times[index]),
         headers: headers.get(index).map_or(&[], Vec::as_slice),
         position,
