@@ -6,6 +6,7 @@ import ast
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from afa.errors import did_you_mean, one_of
@@ -28,7 +29,13 @@ class Scope:
     registers: Mapping[str, Type] = field(default_factory=dict)
     sees_event: bool = True
 
+    def __hash__(self) -> int:
+        fields = None if self.fields is None else frozenset(self.fields.items())
+        return hash((fields, frozenset(self.registers.items()), self.sees_event))
 
+
+# A text comes again with every engine of its pattern, and with arcs that take the place of others.
+@lru_cache(maxsize=1024)
 def compile_expression(text: str, scope: Scope, expected: Type | None = None) -> Expression:
     """Checked expression. `expected` is the type it must have (a float takes an int); None allows all.
 

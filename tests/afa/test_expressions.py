@@ -20,6 +20,17 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and one == other
 
 
+def test_a_text_means_what_its_scope_says() -> None:
+    types = [compile_expression("e.x", Scope({("x",): kind})).root.type for kind in (Type.INT, Type.FLOAT, Type.INT)]
+    assert types == [Type.INT, Type.FLOAT, Type.INT]
+    registers = [compile_expression("r.n", Scope(registers={"n": kind})).root.type for kind in (Type.BOOL, Type.INT)]
+    assert registers == [Type.BOOL, Type.INT]
+    for scope, expected in [(Scope({("x",): Type.INT}), Type.BOOL), (Scope(sees_event=False), None), (Scope({}), None)]:
+        with pytest.raises(ExpressionError):
+            compile_expression("e.x + 1", scope, expected)
+    assert compile_expression("e.x + 1", Scope())
+
+
 # Three-valued logic: `e.t`, `e.f` and `e.u` are true, false and unknown.
 LOGIC_DATA = {"t": True, "f": False}
 LETTERS = {"t": True, "f": False, "u": UNKNOWN}

@@ -6,6 +6,7 @@ What changes only later events is applied while earlier ones of the batch still 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -78,9 +79,9 @@ class Tape:
             end = self.now + self.rng.randint(-10, 4)
             self.records.append({"op": "arc", "pattern": name, "arc": {"id": id_}, "valid": [le, end]})
 
-    def written(self, length: int) -> list[dict[str, Any]]:
+    def written(self, length: int, stretches: Sequence[int] = (0, 1, 3, 8)) -> list[dict[str, Any]]:
         while len(self.records) < length:
-            for _ in range(self.rng.choice([0, 1, 3, 8])):
+            for _ in range(self.rng.choice(stretches)):
                 self.event()
             self.swap()
             if self.rng.random() < 0.1:
@@ -135,6 +136,23 @@ def test_arcs_that_change_within_a_batch(seed: int, net: str) -> None:
         assert not changes.bad
         begin = end
     assert sum(len(part) for part in told) > 20
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_arcs_that_change_between_long_stretches(seed: int) -> None:
+    chosen = patterns(["linear", "listed", "linear listed"][seed % 3])
+    names = {pattern.name for pattern in chosen}
+    tape = Tape(seed, keys=[1, 1, 3][seed // 3]).written(1_500, stretches=(1, 60, 64, 150, 400))
+    records = [record for record in tape if record.get("pattern", next(iter(names))) in names]
+    alone, together = Engine(chosen), Engine(chosen)
+    told, late = [], []
+    for index, record in enumerate(records):
+        changes = alone.feed(record_batch([record]))
+        told += [(index, change) for _, change in changes.told]
+        late += [(index, reason) for _, reason in changes.late]
+    changes = together.feed(record_batch(records))
+    assert (changes.told, changes.late, changes.bad) == (told, late, [])
+    assert len(told) > 100
 
 
 def test_bodies_that_come_and_go() -> None:

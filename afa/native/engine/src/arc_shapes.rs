@@ -21,18 +21,37 @@ struct Shape {
     before_id: Box<[u8]>,
     /// From the quote after it to the bracket of the lifetime, which is the last member.
     after_id: Box<[u8]>,
-    comma: &'static [u8],
+    /// The first bytes of that, which tell most shapes apart.
+    after_id_begins: [u8; 8],
+    has_spaces: bool,
     pattern: usize,
     body: Option<u32>,
+    /// Whether the shape before it has the same bytes before the id.
+    begins_alike: bool,
 }
 
+/// A record's id, and what follows from the quote after it on.
+type Begun<'a> = (&'a [u8], &'a [u8]);
+
 impl Shape {
-    fn read<'a>(&self, json: &'a str) -> Option<Said<'a>> {
-        let bytes = json.as_bytes();
-        let (id, rest) = text(bytes.strip_prefix(&*self.before_id)?)?;
+    #[inline]
+    fn begin<'a>(&self, json: &'a str) -> Option<Begun<'a>> {
+        let (id, rest) = text(json.as_bytes().strip_prefix(&*self.before_id)?)?;
+        (!id.is_empty() && id.len() <= MAX_ID_BYTES).then_some((id, rest))
+    }
+
+    #[inline]
+    fn read<'a>(&self, json: &'a str, (id, rest): Begun<'a>) -> Option<Said<'a>> {
+        if rest.first_chunk() != Some(&self.after_id_begins) {
+            return None;
+        }
         let (le, rest) = end_of_lifetime(rest.strip_prefix(&*self.after_id)?)?;
-        let (re, rest) = end_of_lifetime(rest.strip_prefix(self.comma)?)?;
-        if rest != b"]}" || id.is_empty() || id.len() > MAX_ID_BYTES {
+        let mut rest = rest.strip_prefix(b",")?;
+        if self.has_spaces {
+            rest = rest.strip_prefix(b" ")?;
+        }
+        let (re, rest) = end_of_lifetime(rest)?;
+        if rest != b"]}" {
             return None;
         }
         let begin = self.before_id.len();
@@ -59,7 +78,17 @@ impl Shapes {
     /// What a record says whose shape is known.
     #[inline]
     pub(crate) fn read<'a>(&self, json: &'a str) -> Option<Said<'a>> {
-        self.known.iter().find_map(|shape| shape.read(json))
+        let mut begun = None;
+        for shape in &self.known {
+            if !shape.begins_alike {
+                begun = shape.begin(json);
+            }
+            let said = begun.and_then(|begun| shape.read(json, begun));
+            if said.is_some() {
+                return said;
+            }
+        }
+        None
     }
 
     /// Remembers the shape of a record that was read, if it has one.
@@ -69,22 +98,27 @@ impl Shapes {
             return;
         };
         // A text that ends in such a list ends outside of quotes, so the list is the last member: the lifetime.
-        let shape = |comma| Shape {
+        let after_id = &json.as_bytes()[(id_at + record.id.len()).min(bracket)..=bracket];
+        let (Some(after_id_begins), Some(valid)) = (after_id.first_chunk(), record.valid) else {
+            return;
+        };
+        let shape = |has_spaces| Shape {
             before_id: json.as_bytes()[..id_at].into(),
-            after_id: json.as_bytes()[(id_at + record.id.len()).min(bracket)..=bracket].into(),
-            comma,
+            after_id: after_id.into(),
+            after_id_begins: *after_id_begins,
+            has_spaces,
             pattern,
             body,
+            begins_alike: false,
         };
-        let said = record.valid.map(|valid| Said {
+        let said = Said {
             pattern,
             id: record.id,
             body,
             valid,
-        });
-        let commas: [&'static [u8]; 2] = [b", ", b","];
-        let found = commas.into_iter().map(shape).find(|shape| shape.read(json) == said);
-        let Some(shape) = found.filter(|_| said.is_some()) else {
+        };
+        let fits = |shape: &Shape| shape.begin(json).and_then(|begun| shape.read(json, begun)) == Some(said);
+        let Some(shape) = [true, false].into_iter().map(shape).find(fits) else {
             return;
         };
         if self.known.len() < Self::MOST {
@@ -92,6 +126,10 @@ impl Shapes {
         } else {
             self.known[self.next] = shape;
             self.next = (self.next + 1) % Self::MOST;
+        }
+        for place in 1..self.known.len() {
+            let before = &self.known[place - 1].before_id;
+            self.known[place].begins_alike = *before == self.known[place].before_id;
         }
     }
 
@@ -148,6 +186,33 @@ mod tests {
                 assert_eq!(shapes.read(&spoiled), None, "{spoiled}");
             }
         }
+    }
+
+    #[test]
+    fn shapes_are_told_apart_before_and_behind_the_id() {
+        let mut shapes = Shapes::default();
+        let record = |pattern: usize, behind: &str, id: &str| {
+            format!(r#"{{"op":"arc","pattern":"p{pattern}","arc":{{"id":"{id}"{behind}}},"valid":[1,2]}}"#)
+        };
+        let behinds = ["", r#","from":"q","to":"r""#, r#","from":"q","to":"s""#];
+        let all = || (0..4).flat_map(|pattern| behinds.map(|behind| (pattern, behind)));
+        for (number, (pattern, behind)) in all().enumerate() {
+            let json = record(pattern, behind, "a");
+            let read = read_arc_record(json.as_bytes()).expect("a usual record");
+            shapes.learn(&json, &read, pattern, u32::try_from(number).ok());
+        }
+        let known = shapes.known.len();
+        assert_eq!(known, Shapes::MOST);
+        let found = all().enumerate().filter_map(|(number, (pattern, behind))| {
+            let json = record(pattern, behind, "another");
+            let said = shapes.read(&json)?;
+            assert_eq!(
+                (said.pattern, said.id, said.body),
+                (pattern, "another", u32::try_from(number).ok())
+            );
+            Some(())
+        });
+        assert_eq!(found.count(), known);
     }
 
     #[test]

@@ -200,10 +200,10 @@ impl Engine {
     }
 }
 
-/// Whether a row is a punctuation without a condition. Rows between arc changes are not worth being taken together.
+/// Whether a row is a punctuation without a condition.
 fn is_simple(rows: &ArrowRows, special: &Special<'_>) -> bool {
     let row = special.row;
-    special.operation == "punctuation" && !rows.has_arcs() && rows.has_time(row) && rows.when(row).is_none()
+    special.operation == "punctuation" && rows.has_time(row) && rows.when(row).is_none()
 }
 
 /// Where a row comes from.

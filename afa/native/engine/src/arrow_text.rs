@@ -250,8 +250,10 @@ impl Few {
     #[must_use]
     pub fn of<T: ArrowNativeType>(nulls: &NullBuffer, rows: Vec<usize>, offsets: &[T], bytes: &[u8]) -> Option<Self> {
         // All offsets before the first text: they are waited for together.
-        let span = |row: &usize| Some((offsets.get(*row)?.to_usize()?, offsets.get(row + 1)?.to_usize()?));
-        let mut spans = rows.iter().map(span).collect::<Option<Vec<_>>>()?;
+        let mut spans = Vec::with_capacity(rows.len());
+        for row in &rows {
+            spans.push((offsets.get(*row)?.to_usize()?, offsets.get(row + 1)?.to_usize()?));
+        }
         let (first, last) = (
             spans.first().map_or(0, |span| span.0),
             spans.last().map_or(0, |span| span.1),

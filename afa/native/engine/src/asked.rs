@@ -18,45 +18,67 @@ pub(crate) struct Asked {
     made_for: Option<(u64, u64)>,
     from: i64,
     until: i64,
+    /// Memory for what is asked for in several epochs.
+    wanted: Vec<u32>,
 }
 
 impl Engine {
     /// Sees to it that the truths that patterns ask for in this stretch of time are known for all rows of a chunk.
     pub(crate) fn prepare(&mut self, chunk: usize, from: i64, to: i64) {
-        self.ready_asked(from, to);
-        if to <= self.asked.until {
+        if self.asks_for_the_same(from, to) {
             let (index, predicates) = (&self.asked.indexes[0], &mut self.shared.predicates);
-            self.rows.ready_truths(chunk, index, predicates);
-            return;
+            return self.rows.ready_truths(chunk, index, predicates);
         }
+        let mut wanted = std::mem::take(&mut self.asked.wanted);
+        wanted.clear();
         for program in &self.programs {
-            program.prepare(&mut self.rows, chunk, &mut self.shared, from, to);
+            program.ask_between(from, to, &mut wanted);
         }
+        self.ready_missing(chunk, &wanted);
+        self.asked.wanted = wanted;
     }
 
-    /// Sees to it that it is known what patterns ask for, if they ask for the same all the time.
-    fn ready_asked(&mut self, from: i64, to: i64) {
+    /// Sees to it that the truths of predicates are known for all rows of a chunk.
+    pub(crate) fn ready_missing(&mut self, chunk: usize, wanted: &[u32]) {
+        let missing = self.rows.chunk(chunk).missing_truths(wanted);
+        if missing.is_empty() {
+            return;
+        }
+        let predicates = &mut self.shared.predicates;
+        self.asked.made_for = None;
+        self.asked.find_index(distinct(missing), predicates);
+        self.rows.ready_truths(chunk, &self.asked.indexes[0], predicates);
+    }
+
+    /// Whether patterns ask for the same all the time; the index of that is then the first.
+    fn asks_for_the_same(&mut self, from: i64, to: i64) -> bool {
         let (asked, predicates) = (&mut self.asked, &self.shared.predicates);
         let (arcs_version, version) = (self.shared.arcs_version, predicates.version);
         if asked.made_for == Some((arcs_version, version)) && asked.from <= from && to <= asked.until {
-            return;
+            return true;
         }
-        let until = self.programs.iter().map(|program| program.alive_until(from)).min();
-        (asked.from, asked.until) = (from, until.unwrap_or(i64::MAX));
         asked.made_for = None;
-        if to > asked.until {
-            return;
+        let until = self.programs.iter().map(|program| program.alive_until(from)).min();
+        let until = until.unwrap_or(i64::MAX);
+        if to > until {
+            return false;
         }
         let alive = self
             .programs
             .iter()
             .map(|program| program.alive(program.alive_at(from)));
-        let mut wanted: Vec<u32> = alive.flat_map(|alive| alive.predicates.iter().copied()).collect();
-        wanted.sort_unstable();
-        wanted.dedup();
-        asked.find_index(wanted, predicates);
+        let wanted = alive.flat_map(|alive| alive.predicates.iter().copied());
+        asked.find_index(distinct(wanted.collect()), predicates);
         asked.made_for = Some((arcs_version, version));
+        (asked.from, asked.until) = (from, until);
+        true
     }
+}
+
+fn distinct(mut predicates: Vec<u32>) -> Vec<u32> {
+    predicates.sort_unstable();
+    predicates.dedup();
+    predicates
 }
 
 impl Asked {

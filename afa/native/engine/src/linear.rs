@@ -10,10 +10,11 @@
 use crate::found::Found;
 use crate::kernel::WORD_ROWS;
 use crate::key::Key;
-use crate::linear_bits::find_ends;
+use crate::linear_bits::{find_ends, take_between};
 use crate::linear_column::{Column, Piece};
 use crate::linear_words::{Hits, Words, each_bit};
 use crate::matcher::{Matcher, expiry};
+use crate::program::Program;
 use crate::rows::parts;
 use crate::stretch::Stretch;
 
@@ -31,8 +32,10 @@ pub struct LinearScratch {
     pieces: Vec<Piece>,
     columns: Vec<Column>,
     /// By step: what takes it, if that is not the same at all positions.
-    mixed: Vec<Column>,
+    mixed: Vec<Vec<u64>>,
     stretches: Vec<Epoch>,
+    /// The distinct numbers of bodies that are alive in them.
+    kinds: Vec<u32>,
     stamp: u64,
     /// The number of patterns, and the most states of one.
     longest_chain: (usize, usize),
@@ -127,6 +130,24 @@ impl LinearScratch {
         match position.checked_sub(self.start) {
             Some(at) => rows.row(at),
             None => self.past[self.past.len() + position - self.start],
+        }
+    }
+
+    /// Puts together what takes a step, where that is not the same in all stretches.
+    fn mix(&mut self, program: &Program, step: usize, words: usize) {
+        if self.mixed.len() <= step {
+            self.mixed.resize_with(step + 1, Vec::new);
+        }
+        let mixed = &mut self.mixed[step];
+        mixed.clear();
+        mixed.resize(words, 0);
+        let mut begin = self.start - self.past.len();
+        for stretch in &self.stretches {
+            // Where nothing is alive there are no columns.
+            if let Some(column) = program.alive(stretch.alive).columns.get(step) {
+                take_between(mixed, &self.columns[*column as usize].bits, begin, stretch.end);
+            }
+            begin = stretch.end;
         }
     }
 
@@ -288,50 +309,48 @@ impl Matcher<'_> {
     fn find_ends_by_epoch(&mut self, scratch: &mut LinearScratch, pattern: usize, words: usize) -> bool {
         self.find_stretches(scratch, pattern);
         let program = &self.programs[pattern];
-        let stretches = std::mem::take(&mut scratch.stretches);
-        if stretches
-            .iter()
-            .all(|stretch| program.alive(stretch.alive).bodies.is_empty())
-        {
-            scratch.stretches = stretches;
-            return false;
-        }
-        let steps = program.chain.len() - 1;
-        let mut mixed = std::mem::take(&mut scratch.mixed);
-        mixed.resize_with(mixed.len().max(steps), Column::default);
-        // Where nothing is alive there are no columns.
-        let column = |stretch: &Epoch, step: usize| program.alive(stretch.alive).columns.get(step).copied();
-        let same: Vec<Option<u32>> = (0..steps)
-            .map(|step| {
-                let first = column(&stretches[0], step);
-                first.filter(|_| stretches[1..].iter().all(|other| column(other, step) == first))
-            })
-            .collect();
-        for (step, same) in same.iter().enumerate() {
-            if let Some(column) = same {
-                self.ready_column(scratch, *column, words);
-                continue;
-            }
-            let mut begin = scratch.start - scratch.past.len();
-            mixed[step].clear(words);
-            for stretch in &stretches {
-                if let Some(column) = column(stretch, step) {
-                    let form = self.shared.columns.form(column);
-                    for piece in scratch.pieces.iter().filter_map(|piece| piece.part(begin, stretch.end)) {
-                        mixed[step].fill(self.rows, &piece, form);
-                    }
+        let kinds = std::mem::take(&mut scratch.kinds);
+        let is_alive = kinds.iter().any(|alive| !program.alive(*alive).bodies.is_empty());
+        if is_alive {
+            let steps = program.chain.len() - 1;
+            let mut same = Vec::with_capacity(steps);
+            for step in 0..steps {
+                same.push(self.ready_step(scratch, program, &kinds, step, words));
+                if same[step].is_none() {
+                    scratch.mix(program, step, words);
                 }
-                begin = stretch.end;
+            }
+            let bits = |(step, same): (usize, &Option<u32>)| match same {
+                Some(column) => &*scratch.columns[*column as usize].bits,
+                None => &*scratch.mixed[step],
+            };
+            let views: Vec<&[u64]> = same.iter().enumerate().map(bits).collect();
+            find_ends(&views, &mut scratch.ends);
+        }
+        scratch.kinds = kinds;
+        is_alive
+    }
+
+    /// Sees to it that all columns of a step are filled; the answer is the column, if there is but one.
+    fn ready_step(
+        &self,
+        scratch: &mut LinearScratch,
+        program: &Program,
+        kinds: &[u32],
+        step: usize,
+        words: usize,
+    ) -> Option<u32> {
+        // Where nothing is alive there are no columns.
+        let column = |alive: &u32| program.alive(*alive).columns.get(step).copied();
+        let (mut last, mut is_same) = (column(&kinds[0]), true);
+        for column in std::iter::once(last).chain(kinds[1..].iter().map(column)) {
+            is_same &= column == last;
+            last = column;
+            if let Some(column) = column {
+                self.ready_column(scratch, column, words);
             }
         }
-        let bits = |(step, same): (usize, &Option<u32>)| match same {
-            Some(column) => &*scratch.columns[*column as usize].bits,
-            None => &*mixed[step].bits,
-        };
-        let views: Vec<&[u64]> = same.iter().enumerate().map(bits).collect();
-        find_ends(&views, &mut scratch.ends);
-        (scratch.mixed, scratch.stretches) = (mixed, stretches);
-        true
+        last.filter(|_| is_same)
     }
 
     /// Cuts the positions where arcs changed.
@@ -342,6 +361,7 @@ impl Matcher<'_> {
         };
         let mut epochs = program.epochs_from(self.rows.chunk(first.chunk).times()[first.offset]);
         scratch.stretches.clear();
+        scratch.kinds.clear();
         for piece in &scratch.pieces {
             let mut times = &self.rows.chunk(piece.chunk).times()[piece.offset..piece.offset + piece.length];
             while let (Some(first), Some(last)) = (times.first(), times.last()) {
@@ -357,7 +377,12 @@ impl Matcher<'_> {
                 let alive = epochs[0].alive;
                 match scratch.stretches.last_mut() {
                     Some(stretch) if stretch.alive == alive => stretch.end = end,
-                    _ => scratch.stretches.push(Epoch { end, alive }),
+                    _ => {
+                        scratch.stretches.push(Epoch { end, alive });
+                        if !scratch.kinds.contains(&alive) {
+                            scratch.kinds.push(alive);
+                        }
+                    }
                 }
             }
         }
@@ -374,9 +399,7 @@ impl Matcher<'_> {
         }
         filled.stamp = scratch.stamp;
         filled.clear(words);
-        for piece in &scratch.pieces {
-            filled.fill(self.rows, piece, self.shared.columns.form(column));
-        }
+        filled.fill(self.rows, &scratch.pieces, self.shared.columns.form(column));
     }
 
     /// Notes what ends at new events.

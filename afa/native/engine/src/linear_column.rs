@@ -1,8 +1,8 @@
 //! Columns of triggers: which of the events that are looked at take a step, 64 of them in a word.
 
 use crate::chunk::Chunk;
-use crate::kernel::WORD_ROWS;
-use crate::linear_bits::mask;
+use crate::kernel::{WORD_ROWS, rows_mask};
+use crate::linear_bits::{copy_from, mask};
 use crate::rows::Rows;
 
 /// Consecutive rows of one chunk among the rows that are looked at.
@@ -12,19 +12,6 @@ pub(crate) struct Piece {
     pub(crate) offset: usize,
     pub(crate) begin: usize,
     pub(crate) length: usize,
-}
-
-impl Piece {
-    /// What of it stands at positions `[begin, end)`, if anything.
-    pub(crate) fn part(&self, begin: usize, end: usize) -> Option<Self> {
-        let (first, last) = (self.begin.max(begin), (self.begin + self.length).min(end));
-        (first < last).then(|| Self {
-            chunk: self.chunk,
-            offset: self.offset + first - self.begin,
-            begin: first,
-            length: last - first,
-        })
-    }
 }
 
 /// Which events trigger.
@@ -61,13 +48,27 @@ fn words_with_bits(form: &[Vec<u32>], chunk: &Chunk) -> u64 {
 }
 
 impl Column {
-    /// Puts the bits of a form at the positions of a piece, where there are none yet.
-    pub(crate) fn fill(&mut self, rows: &Rows, piece: &Piece, form: &[Vec<u32>]) {
-        let chunk = rows.chunk(piece.chunk);
+    /// Puts the bits of a form at the positions of pieces, which stand in order, where there are none yet.
+    pub(crate) fn fill(&mut self, rows: &Rows, pieces: &[Piece], form: &[Vec<u32>]) {
+        for pieces in pieces.chunk_by(|a, b| a.chunk == b.chunk) {
+            let chunk = rows.chunk(pieces[0].chunk);
+            let words = words_with_bits(form, chunk);
+            for piece in pieces {
+                self.fill_piece(chunk, piece, form, words);
+            }
+        }
+    }
+
+    /// The same for one piece; only these words of its chunk may have a bit.
+    #[inline]
+    fn fill_piece(&mut self, chunk: &Chunk, piece: &Piece, form: &[Vec<u32>], words: u64) {
+        if piece.length <= WORD_ROWS {
+            let bits = column_word(form, chunk, piece.offset) & rows_mask(piece.length);
+            return self.put_bits(piece.begin, bits);
+        }
         let (first, last) = (piece.offset / 64, (piece.offset + piece.length - 1) / 64);
-        let mut words = words_with_bits(form, chunk) & (!0 << first) & (!0 >> (63 - last));
-        let is_aligned = piece.offset % WORD_ROWS == piece.begin % WORD_ROWS && !chunk.is_reordered();
-        if is_aligned && words.count_ones() as usize * 2 > last - first {
+        let mut words = words & (!0 << first) & (!0 >> (63 - last));
+        if words.count_ones() as usize * 2 > last - first && !chunk.is_reordered() {
             return self.take_words(form, chunk, piece);
         }
         while words != 0 {
@@ -75,35 +76,32 @@ impl Column {
             words &= words - 1;
             let begin = from.max(piece.offset);
             let count = (from + 64).min(piece.offset + piece.length) - begin;
-            let mut bits = column_word(form, chunk, from) >> (begin - from);
-            if count < 64 {
-                bits &= (1 << count) - 1;
-            }
+            let bits = column_word(form, chunk, from) >> (begin - from) & rows_mask(count);
             self.put_bits(piece.begin + begin - piece.offset, bits);
         }
     }
 
-    /// Takes the words of a piece as they are those of the chunk.
+    /// Takes all words of a piece.
     fn take_words(&mut self, form: &[Vec<u32>], chunk: &Chunk, piece: &Piece) {
         let (begin, end) = (piece.begin, piece.begin + piece.length);
         let (first, last) = (begin / WORD_ROWS, (end - 1) / WORD_ROWS);
-        let from = piece.offset / WORD_ROWS;
         // What the past has left in the first word.
         let before = self.bits[first];
         let out = &mut self.bits[first..=last];
         match form {
             [conjunction] if conjunction.len() == 1 => {
-                out.copy_from_slice(&chunk.truth_words(conjunction[0])[from..from + out.len()]);
+                copy_from(chunk.truth_words(conjunction[0]), piece.offset, begin % WORD_ROWS, out);
             }
             _ => {
-                for (out, index) in out.iter_mut().zip(from..) {
-                    *out = column_word(form, chunk, index * WORD_ROWS);
+                out[0] = column_word(form, chunk, piece.offset) << (begin % WORD_ROWS);
+                let offsets = (piece.offset + WORD_ROWS - begin % WORD_ROWS..).step_by(WORD_ROWS);
+                for (out, offset) in out[1..].iter_mut().zip(offsets) {
+                    *out = column_word(form, chunk, offset);
                 }
             }
         }
-        self.bits[first] &= mask(first, begin, end);
-        self.bits[last] &= mask(last, begin, end);
-        self.bits[first] |= before;
+        self.bits[first] = self.bits[first] & mask(first, begin, end) | before;
+        self.bits[last] &= mask(last, begin.min(last * WORD_ROWS), end);
         for (touched, from) in self.touched[..=last / 64].iter_mut().zip((0..).step_by(64)) {
             if first < from + 64 {
                 *touched |= !0 << first.saturating_sub(from) & !0 >> (63 - (last - from).min(63));

@@ -238,14 +238,12 @@ impl Engine {
     }
 
     fn prepare_all(&mut self, pattern: usize, from: i64, to: i64) {
-        let stored: Vec<usize> = self
-            .rows
-            .chunks_mut()
-            .filter(|(_, chunk)| chunk.stored > 0)
-            .map(|(number, _)| number)
-            .collect();
+        let mut wanted = Vec::new();
+        self.programs[pattern].ask_between(from, to, &mut wanted);
+        let chunks = self.rows.chunks_mut().filter(|(_, chunk)| chunk.stored > 0);
+        let stored: Vec<usize> = chunks.map(|(number, _)| number).collect();
         for chunk in stored {
-            self.programs[pattern].prepare(&mut self.rows, chunk, &mut self.shared, from, to);
+            self.ready_missing(chunk, &wanted);
         }
     }
 

@@ -14,9 +14,7 @@ use crate::forgetting::{Numbers, put};
 use crate::pattern::{Body, Frame, Register, Window};
 use crate::pinning::Pinned;
 use crate::predicate::{Columns, Predicates};
-use crate::predicate_index::PredicateIndex;
 use crate::query::{Output, Query};
-use crate::rows::Rows;
 use crate::shapes::Shapes;
 
 /// The class of an event that a pattern does not see, because its key field differs.
@@ -364,22 +362,15 @@ impl Program {
         }
     }
 
-    /// Sees to it that the truths that decide between classes in this stretch of time are known for all rows of a
-    /// chunk.
-    pub fn prepare(&self, rows: &mut Rows, chunk: usize, shared: &mut Shared, from: i64, to: i64) {
-        let mut ts = from;
-        loop {
-            let alive = &self.alive[self.epochs.alive_at(ts) as usize];
-            let missing = rows.chunk(chunk).missing_truths(&alive.predicates);
-            if !missing.is_empty() {
-                let index = PredicateIndex::new(missing, &shared.predicates);
-                rows.ready_truths(chunk, &index, &mut shared.predicates);
+    /// Adds the predicates that decide between classes in this stretch of time, some of them several times.
+    pub(crate) fn ask_between(&self, from: i64, to: i64, wanted: &mut Vec<u32>) {
+        // Where arcs take turns, the same two or three come again and again.
+        let mut last = [NOTHING; 2];
+        for epoch in self.epochs_from(from).iter().take_while(|epoch| epoch.from <= to) {
+            if !last.contains(&epoch.alive) {
+                last = [last[1], epoch.alive];
+                wanted.extend(&self.alive[epoch.alive as usize].predicates);
             }
-            let last = self.epochs.last_instant(ts);
-            if last >= to {
-                return;
-            }
-            ts = last + 1;
         }
     }
 
