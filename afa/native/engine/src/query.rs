@@ -122,7 +122,8 @@ impl Program {
             _ if self.is_told_by_punctuations_alone() => Growth::Waits,
             (Output::All, false) => Growth::Adds,
             (Output::All, true) => Growth::AddsUnlessDenied,
-            (Output::NonOverlapping, false) => Growth::Counts,
+            // Across a gap that stays matches come that may end before others that count.
+            (Output::NonOverlapping, false) if !self.gap_free => Growth::Counts,
             (Output::EarliestMaximal, false) => Growth::Regroups,
             _ => Growth::Open,
         }
