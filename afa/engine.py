@@ -112,7 +112,7 @@ class Engine:
         *,
         keys: Sequence[bytes | None] | None = None,
         timestamps: Sequence[int | None] | None = None,
-        headers: Sequence[Sequence[tuple[str, bytes]] | None] | None = None,
+        headers: Sequence[Sequence[tuple[str, bytes | None]] | None] | None = None,
         partitions: Sequence[tuple[str, int]] | None = None,
         offsets: Sequence[int] | None = None,
         stamp: int | None = None,

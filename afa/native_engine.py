@@ -46,7 +46,7 @@ class _Beside:
 
     keys: Sequence[bytes | None] | None = None
     timestamps: Sequence[int | None] | None = None
-    headers: Sequence[Sequence[tuple[str, bytes]] | None] | None = None
+    headers: Sequence[Sequence[tuple[str, bytes | None]] | None] | None = None
     partitions: Sequence[tuple[str, int]] | None = None
     offsets: Sequence[int] | None = None
     numbers: Sequence[int] | None = None

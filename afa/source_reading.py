@@ -36,7 +36,7 @@ class RawRecord:
     number: int
     key: bytes | None = None
     timestamp: int | None = None
-    headers: Sequence[tuple[str, bytes]] | None = None
+    headers: Sequence[tuple[str, bytes | None]] | None = None
     position: tuple[str, int, int] | None = None
 
     @property
@@ -98,7 +98,7 @@ def _at(value: Any, path: str) -> Any:
 
 def _header(record: RawRecord, place: str, name: str) -> Any:
     wanted = place.removeprefix("header:")
-    found = [content for header, content in record.headers or () if header == wanted]
+    found = [content for header, content in record.headers or () if header == wanted and content is not None]
     return _text(found[-1], name) if found else _MISSING
 
 

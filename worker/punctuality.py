@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from afa.expression.tree import INT_MAX, INT_MIN
 from worker.partition import Partition
 from worker.records import Taken
 
@@ -48,11 +49,16 @@ class Idle:
                 continue
             elapsed = int(silent_s * rule.units_per_s)
             if (largest := partition.largest_ts(topic)) is not None:
-                yield topic, largest + elapsed - rule.slack
+                yield topic, _within_64_bits(largest + elapsed - rule.slack)
             elif taken_up_at is not None:
-                yield topic, taken_up_at + elapsed
+                yield topic, _within_64_bits(taken_up_at + elapsed)
             elif (others := _least_of_others(partition, topic)) is not None:
                 yield topic, others
+
+
+def _within_64_bits(ts: int) -> int:
+    """A record at the end of time must not end the worker."""
+    return max(INT_MIN, min(ts, INT_MAX))
 
 
 def _least_of_others(partition: Partition, topic: str) -> int | None:

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 import msgpack
 
 from afa.source import Source
-from worker.records import Message
+from worker.records import Header, Message, headers_of
 
 TRACEPARENT: Final = "traceparent"
 TRACES_PER_KEY_MAX: Final = 100  # of the events that came last
@@ -38,8 +38,8 @@ class Traces:
             for event_id in list(of_key)[: max(0, len(of_key) - TRACES_PER_KEY_MAX)]:
                 del of_key[event_id]
         self._grown.clear()
-        for message in [message for message in messages if message.headers()]:
-            trace = next((value for name, value in message.headers() or () if name == TRACEPARENT and value), None)
+        for message, headers in [(message, told) for message in messages if (told := headers_of(message))]:
+            trace = next((value for name, value in headers if name == TRACEPARENT and value), None)
             if trace is None or len(trace) > TRACE_BYTES_MAX:
                 continue
             found = self._readers[message.topic()].key_and_id(message)
@@ -101,14 +101,14 @@ def _place(place: str, of_record: Callable[[Message], str]) -> Read:
         return lambda message, _: of_record(message)
     if place.startswith("header:"):
         name = place.removeprefix("header:")
-        return lambda message, _: _header(message.headers() or (), name)
+        return lambda message, _: _header(headers_of(message), name)
     steps = place.split(".")
     return lambda _, value: _inside(value, steps)
 
 
-def _header(headers: Iterable[tuple[str, bytes]], name: str) -> str | None:
-    """The last of this name."""
-    return next((value.decode() for known, value in reversed(list(headers)) if known == name), None)
+def _header(headers: Sequence[Header], name: str) -> str | None:
+    """The last of this name that has a value."""
+    return next((value.decode() for known, value in reversed(headers) if known == name and value is not None), None)
 
 
 def _inside(value: Any, steps: Sequence[str]) -> Any:

@@ -34,6 +34,14 @@ def test_not_with_a_backlog():
     assert list(idle("t").due(partition(10_000, {}), 90.0)) == []
 
 
+def test_time_ends_with_64_bits():
+    end = 2**63 - 1
+    assert list(idle("t").due(partition(end), 90.0)) == [("t", end)]
+    known = Idle({"t": RULE})
+    assert list(known.due(partition(t=end), 0.0)) == []
+    assert list(known.due(partition(t=end), 90.0)) == [("t", end)]
+
+
 def test_a_record_begins_the_silence_anew():
     known = idle("t")
     known.note(Taken(0, [SimpleNamespace()], ["t"], [7]), 50.0)

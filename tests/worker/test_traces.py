@@ -37,6 +37,7 @@ def noted(source, *messages):
         (Source("t"), json.dumps({"id": "e1"}), {}, "e1"),
         (Source("t", codec="msgpack", key="who.name"), msgpack.packb({"id": "e1", "who": {"name": "k"}}), {}, "e1"),
         (Source("t", id="header:ce_id", data="."), b"{}", {"ce_id": b"e7"}, "e7"),
+        (Source("t", id="header:ce_id", data="."), b"{}", {"ce_id": None}, "t/00003/0000000000000000042"),
         (Source("t", id="record"), b"{}", {}, "t/00003/0000000000000000042"),
         (Source("t"), b"{}", {}, "t/00003/0000000000000000042"),
         (Source("t", op="kind"), json.dumps({"id": "e1", "kind": "insert"}), {}, "e1"),
