@@ -27,7 +27,7 @@ from afa.source import FleetUnit, Source, SourcePunctuation, pack_source
 from afa.tape import TapeLine
 from afa.told_graphs import ToldGraphs
 
-MAX_AHEAD = "1h"  # of a source with slack that does not say
+MAX_AHEAD = "1h"  # of a source that does not say, if times of its records move its punctuation
 
 
 def native_version() -> str:
@@ -341,9 +341,14 @@ def _mapping(sources: Sequence[Source], unit: FleetUnit) -> bytes:
 
 def _lengths(punctuation: SourcePunctuation, unit: FleetUnit) -> tuple[int | None, int | None]:
     """Slack, and how far ahead of the clock times are believed."""
-    if punctuation.slack is None:
-        return None, None
-    return parse_duration(punctuation.slack, unit), parse_duration(punctuation.max_ahead or MAX_AHEAD, unit)
+    slack, idle, ahead = punctuation.slack, punctuation.idle, punctuation.max_ahead
+    if ahead is None and (slack is not None or idle is not None):
+        ahead = MAX_AHEAD
+    return _length(slack, unit), _length(ahead, unit)
+
+
+def _length(text: str | None, unit: FleetUnit) -> int | None:
+    return None if text is None else parse_duration(text, unit)
 
 
 def _condition(text: str) -> tuple[bytes, str]:

@@ -300,6 +300,29 @@ def test_a_clock_in_the_future_finishes_nothing_early(tmp_path):
     assert all(change["ts"] < YEAR_2100_MS for change in told(simulation, "punctuation"))
 
 
+def test_a_punctuation_in_the_future_is_refused_and_seen(tmp_path):
+    source = {"punctuation": {"in_band": True, "max_ahead": "1h"}}
+    simulation = calm_run(1, PAIR, [], 1.0, source=source, folder=tmp_path)
+    began = now_ms(simulation)
+    simulation.publish(event(1, began, "k", x=1))
+    simulation.publish({"op": "punctuation", "ts": YEAR_2100_MS})
+    simulation.publish({"op": "punctuation", "ts": YEAR_2100_MS, "when": "e.x > 1"})
+    keep_turning(simulation, 3)
+    restart_all(simulation)
+    await_ready(simulation)
+    simulation.publish(event(2, began + 300, "k", x=9))
+    simulation.publish({"op": "punctuation", "ts": began + 1000})
+    keep_turning(simulation, 3)
+    assert [match["events"] for match in told(simulation, "insert")] == [{"first": "e1", "last": "e2"}]
+    assert {change["ts"] for change in told(simulation, "punctuation")} == {began + 1000}
+    letters = [
+        letter for number in range(simulation.partitions) for letter in simulation.committed("dead-letter", number)
+    ]
+    reasons = {dict(letter.headers)["arcfleet.reason"] for letter in letters}
+    assert (len(letters), len(reasons)) == (2 * simulation.partitions, 1)
+    assert b"further ahead of the clock than `max_ahead`" in reasons.pop()
+
+
 def test_what_the_clock_has_made_late_stays_late_in_a_replay(tmp_path):
     """The replay has no clock: only the late topic tells that the record came too late."""
     source = {"punctuation": {"slack": "0ms", "idle": "100ms"}}
