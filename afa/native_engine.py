@@ -16,14 +16,14 @@ from afa import _native
 from afa.arc_table import ArcTable, table_of
 from afa.arcs import read_expression
 from afa.changes import Changes, ChangesWithoutBindings, NativeChanges
-from afa.durations import parse_duration
+from afa.durations import FleetUnit, parse_duration
 from afa.errors import RecordError, SnapshotError
 from afa.expression import Scope, Type, pack
 from afa.expression.tree import INT_MAX, INT_MIN
 from afa.pattern import Arc, CompiledQuery, CountWindow, Lifetime, Pattern, Time, TimeWindow
 from afa.reading import Fault
 from afa.records import ArcChange, ArcPunctuation, ArcRetraction, Punctuation, Record
-from afa.source import FleetUnit, Source, SourcePunctuation, pack_source
+from afa.source import Source, SourcePunctuation, pack_source
 from afa.tape import TapeLine
 from afa.told_graphs import ToldGraphs
 

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import msgpack
 
+from afa.durations import FleetUnit
 from afa.errors import RecordError
 from afa.expression.tree import INT_MAX, INT_MIN
 from afa.records import Record, read_record
-from afa.source import PARTS, FleetUnit, Source
+from afa.source import PARTS, Source
 from afa.tape import TapeLine
 
 NANOSECONDS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}

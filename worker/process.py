@@ -220,7 +220,7 @@ class Process:
 
     def make_engine(self, table: ArcTable) -> Engine:
         """An engine for one partition, with the arcs of a table."""
-        patterns = table.patterns()
+        patterns = table.patterns(self.fleet.unit)
         check_fitness(patterns, self.fleet)
         engine = Engine(
             patterns,

@@ -2,8 +2,10 @@
 
 import json
 
+import pytest
 from support.simulation import Chances, Simulation, trace_of
 
+from afa.durations import FLEET_UNITS
 from arcfleet.fleet.document import load_fleet
 
 PATTERN = {
@@ -29,9 +31,10 @@ def matches(simulation):
     return [(dict(record.headers), record) for record in simulation.committed("matches", 0)]
 
 
-def test_both_forms_come_in_and_matches_go_out(tmp_path):
+@pytest.mark.parametrize("unit", FLEET_UNITS)
+def test_both_forms_come_in_and_matches_go_out(tmp_path, unit):
     (tmp_path / "fleet.yaml").write_text(json.dumps(FLEET))
-    fleet = load_fleet(tmp_path / "fleet.yaml", {"bootstrap": "fake:9092"})
+    fleet = load_fleet(tmp_path / "fleet.yaml", {"bootstrap": "fake:9092", "unit": unit})
     simulation = Simulation(1, fleet, [PATTERN], partitions=1, workers=1, chances=Chances.none())
     simulation.run([], 1.0)
     tape = simulation.broker.producer({})
