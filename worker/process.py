@@ -115,7 +115,8 @@ class Process:
         arcs.read_to_end(query, fleet.start_deadline_s, clock.monotonic)
         self.make_engine(arcs.table)  # a pattern that cannot run here is refused before anything is consumed
         topics = [source.topic for source in fleet.sources]
-        observer = Observer(self.metrics, clock, self.options.instance, Ends(consumer), UNITS_PER_S[fleet.unit])
+        ends = Ends(consumer)
+        observer = Observer(self.metrics, clock, self.options.instance, ends, UNITS_PER_S[fleet.unit])
         parts = Parts(
             consumer=consumer,
             publisher=publisher,
@@ -124,7 +125,7 @@ class Process:
             arcs=arcs,
             sides=Sides(lambda: self._parts.publisher),
             observer=observer,
-            idle=Idle(self._idle_rules()),
+            idle=Idle(self._idle_rules(), ends.lag),
             clock=clock,
             topics=topics,
             needed=Needed.by(fleet.sources),

@@ -300,6 +300,25 @@ def test_a_clock_in_the_future_finishes_nothing_early(tmp_path):
     assert all(change["ts"] < YEAR_2100_MS for change in told(simulation, "punctuation"))
 
 
+def test_what_waits_behind_an_open_transaction_is_a_backlog(tmp_path):
+    source = {"punctuation": {"slack": "0ms", "idle": "2s"}}
+    simulation = calm_run(1, PAIR, [], 1.0, source=source, folder=tmp_path, workers=1)
+    began = now_ms(simulation)
+    producer = simulation.broker.producer({"transactional.id": "theirs"}, Host("theirs"))
+    producer.init_transactions(10)
+    for number, x in ((1, 1), (2, 9)):
+        producer.begin_transaction()
+        told_now = json.dumps(event(number, began + number, "k", x=x))
+        producer.produce("events", told_now, key="k", partition=0)
+        producer.flush()
+        simulation.rest(6)
+        producer.commit_transaction(10)
+    simulation.rest(6)
+    assert [match["events"] for match in told(simulation, "insert")] == [{"first": "e1", "last": "e2"}]
+    assert not simulation.committed("late", 0)
+    assert max(change["ts"] for change in told(simulation, "punctuation")) > began + 2_000
+
+
 def test_a_punctuation_in_the_future_is_refused_and_seen(tmp_path):
     source = {"punctuation": {"in_band": True, "max_ahead": "1h"}}
     simulation = calm_run(1, PAIR, [], 1.0, source=source, folder=tmp_path)
