@@ -18,6 +18,7 @@ from afa.changes import Changes
 from worker.arc_feed import ArcFeed
 from worker.checkpoint import Checkpoint
 from worker.clock import Clock
+from worker.ends import Ends
 from worker.errors import ResetError, WorkerError
 from worker.observing import Observer
 from worker.orphans import Orphans
@@ -47,6 +48,7 @@ class Parts:
     arcs: ArcFeed
     sides: Sides
     observer: Observer
+    ends: Ends
     idle: Idle
     clock: Clock
     topics: Sequence[str]
@@ -163,6 +165,10 @@ class Loop:
             self._advance_idle()
             self.commit()
         self._look_for_orphans()
+        self.look()
+
+    def look(self) -> None:
+        """Lets whoever observes see how things are."""
         self.parts.observer.look(self.partitions.values(), len(self.coming), joined=self.joined)
 
     def _look_for_orphans(self) -> None:
@@ -232,6 +238,7 @@ class Loop:
         parts.publisher.serve()
         parts.idle.note(taken, parts.clock.monotonic())
         parts.observer.batch(taken, counts, changes, parts.clock.monotonic() - started)
+        parts.sides.check()
 
     # Restoring -------------------------------------------------------------------------------------------------------
 

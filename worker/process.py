@@ -125,6 +125,7 @@ class Process:
             arcs=arcs,
             sides=Sides(lambda: self._parts.publisher),
             observer=observer,
+            ends=ends,
             idle=Idle(self._idle_rules(), ends.lag),
             clock=clock,
             topics=topics,
@@ -155,7 +156,7 @@ class Process:
         assert loop is not None
         try:
             if self._parts.observer.stopped:
-                self._stay()
+                self._stay(loop)
                 return
             loop.step()
             self._resets = 0
@@ -177,10 +178,12 @@ class Process:
             raise WorkerError(f"{self._resets} resets in a row, the last: {error.why}")
         self._reset(loop, error)
 
-    def _stay(self) -> None:
-        """Consuming has stopped; the process stays, so that somebody can look."""
+    def _stay(self, loop: Loop) -> None:
+        """Consuming has stopped; the process stays, so that somebody can look, and sees the backlog grow."""
         self._parts.consumer.pause(self._parts.consumer.assignment())
         self._parts.consumer.poll(0.5)
+        self._parts.ends.ask(loop.partitions.values())
+        loop.look()
 
     def _reset(self, loop: Loop, error: ResetError) -> None:
         if error.fenced:
