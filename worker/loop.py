@@ -106,6 +106,7 @@ class Loop:
 
     def _on_lost(self, _: Any, partitions: list[Any]) -> None:
         numbers = [partition.partition for partition in partitions]
+        self.joined = False  # the group has left us behind: it tells anew what is ours
         self._noting(lambda: self._drop(numbers))
         if numbers:
             self._failure = self._failure or ResetError(f"partitions {numbers} were lost to another worker")
