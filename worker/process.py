@@ -325,9 +325,9 @@ class Process:
         rules = {}
         for source in self.fleet.sources:
             told = source.punctuation
-            if told.idle is not None and told.slack is not None:
+            if told.idle is not None:
                 idle_s = parse_duration(told.idle, "ns") / 1e9
-                slack = parse_duration(told.slack, self.fleet.unit)
+                slack = parse_duration(told.slack or "0s", self.fleet.unit)
                 rules[source.topic] = IdleRule(idle_s, slack, UNITS_PER_S[self.fleet.unit])
         return rules
 
