@@ -58,7 +58,7 @@ class Traces:
         if not self._by_key:
             return None
         told = json.loads(value)
-        return self._by_key.get(told.get("key"), {}).get(told.get("events", {}).get("last"))
+        return self._by_key.get(told.get("key"), {}).get(_last_event(told) or "")
 
     def packed(self, key: str) -> bytes | None:
         """What goes with the snapshot of a key."""
@@ -73,6 +73,18 @@ class Traces:
     def forget(self, key: str) -> None:
         """A key is back at the start."""
         self._by_key.pop(key, None)
+
+
+def _last_event(told: Mapping[str, Any]) -> str | None:
+    """Its id. A graph of matches that is taken back is empty, and does not say."""
+    if not told.get("graph", {}).get("ends"):
+        last: str | None = told.get("events", {}).get("last")
+        return last
+    graph = told["graph"]
+    end, _ = graph["ends"][0]  # all of them are of one event
+    _, event, _ = graph["nodes"][end]
+    _, event_id = graph["events"][event]
+    return str(event_id)
 
 
 class _Reader:
