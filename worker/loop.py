@@ -56,7 +56,7 @@ class Parts:
     make_engine: MakeEngine
     wall_units: Callable[[], int]  # the wall clock in the fleet's unit
     orphans: Orphans
-    me: Callable[[], str | None]  # as the group knows this worker
+    me: Callable[[], str | None]  # the member id by which the group knows this worker
     say: Callable[..., None]
     renew: Callable[[bool], None]  # after a reset: a new producer if asked for, its transactions made ready
 

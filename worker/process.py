@@ -133,7 +133,7 @@ class Process:
             make_engine=self.make_engine,
             wall_units=lambda: int(clock.wall() * UNITS_PER_S[fleet.unit]),
             orphans=Orphans(self.clients.group_view(), clock, self.cluster.partitions),
-            me=lambda: self.options.instance if self.options.is_static else consumer.memberid(),
+            me=consumer.memberid,
             say=self.say,
             renew=self._renew,
         )
