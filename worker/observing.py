@@ -128,7 +128,7 @@ class Observer:
                     "topic": topic,
                     "partition": partition.number,
                     "offset": position,
-                    "largest_ts": partition.largest_ts(topic),
+                    "largest_ts": partition.largest_ever(topic),
                     "punctuation": partition.mark.punctuations.get(topic),
                     "arc_version": partition.table.version or None,
                     "lag": self._ends.lag(partition, topic),

@@ -11,6 +11,7 @@ from support.fake_log.faults import Crashed
 from support.fleets import audit
 from support.simulation import Chances, Simulation, Slot
 
+from arcfleet.fleet.arcs import stamp
 from arcfleet.fleet.document import load_fleet
 from worker.checkpoint import ARC_TABLE_KEY
 from worker.errors import WorkerError
@@ -364,3 +365,26 @@ def test_what_the_clock_has_made_late_stays_late_in_a_replay(tmp_path):
     (late,) = [record for number in range(simulation.partitions) for record in simulation.committed("late", number)]
     assert json.loads(late.value)["id"] == "e2"
     assert [match["events"] for match in audit(simulation.changes()).net.values()] == [{"first": "e5", "last": "e6"}]
+
+
+def test_the_largest_time_outlives_a_restart_and_a_new_pattern(tmp_path):
+    """Of a progress record; and a new pattern leaves the idle clock where it is."""
+    source = {"punctuation": {"idle": "2s"}}
+    simulation = calm_run(1, PAIR, [], 1.0, source=source, folder=tmp_path, workers=1)
+    began = now_ms(simulation)
+    simulation.publish(event(1, began, "k", x=5))
+    simulation.rest(60)
+    restart_all(simulation)
+    await_ready(simulation)
+    simulation.rest(10)
+    number = next(number for number in range(3) if simulation.broker.logs["events", number].end)
+    progress = [json.loads(record.value) for record in simulation.committed("progress", 0)]
+    mine = [record for record in progress if record["partition"] == number]
+    assert [record["largest_ts"] for record in mine[1:]] == [began] * (len(mine) - 1)
+    assert mine[-1]["punctuation"] > began + 60_000
+    simulation.publish(event(2, now_ms(simulation), "k", x=5))
+    simulation.rest(60)
+    simulation.publish_arcs(stamp([PAIR | {"pattern": "new"}], simulation.slots[0].process.loop.parts.arcs.table))
+    simulation.rest(10)
+    assert told(simulation, "punctuation")[-1]["pattern"] in ("new", "pair")
+    assert max(change["ts"] for change in told(simulation, "punctuation")) > now_ms(simulation) - 5_000
