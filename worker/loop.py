@@ -93,6 +93,8 @@ class Loop:
 
     def _on_revoke(self, _: Any, partitions: list[Any]) -> None:
         self._noting(lambda: self._give_up([partition.partition for partition in partitions]))
+        # Also what was lost comes here, if a reset gave it back before the client told of it.
+        self.joined &= bool(self.partitions or self.coming)
 
     def _give_up(self, numbers: list[int]) -> None:
         ours = frozenset(numbers) & self.partitions.keys()

@@ -186,3 +186,8 @@ def test_ready_is_who_belongs_to_the_group_and_does_not_wait():
     assert looked() == (False, 0.0)
     loop._on_assign(Silent(), [])
     assert looked() == (True, 1.0), "others have all that there is"
+    loop._on_assign(Silent(), [SimpleNamespace(partition=number) for number in (0, 1)])
+    assert looked() == (False, 0.0)
+    for number, expected in ((0, (False, 0.0)), (1, (False, 0.0))):
+        loop._on_revoke(None, [SimpleNamespace(partition=number)])
+        assert (looked(), loop.joined) == (expected, number == 0)
