@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from unicodedata import normalize
 
 from afa.arcs import build_arc
-from afa.durations import parse_duration
+from afa.durations import FleetUnit, parse_duration
 from afa.errors import PatternError, Place, did_you_mean
 from afa.expression import ExpressionError, Type
 from afa.expression.check import EVENT_ATTRIBUTES
@@ -42,51 +42,52 @@ _COUNT_WINDOW: Final = re.compile(r"([0-9]{1,18}) events?")
 _Documented: TypeAlias = tuple[dict[str, Any], Pattern, Place]
 
 
-def load_patterns(*files: str | FilePath) -> list[Pattern]:
-    """Every pattern of the files, in order. Raises PatternError, naming file, line and column."""
-    return [pattern for _, pattern in load_documents(*files)]
+def load_patterns(*files: str | FilePath, unit: FleetUnit = "ms") -> list[Pattern]:
+    """Every pattern of the files, in order; `ts` counts `unit`. Raises PatternError, naming file, line and column."""
+    return [pattern for _, pattern in load_documents(*files, unit=unit)]
 
 
-def load_documents(*files: str | FilePath) -> list[tuple[dict[str, Any], Pattern]]:
+def load_documents(*files: str | FilePath, unit: FleetUnit = "ms") -> list[tuple[dict[str, Any], Pattern]]:
     """The same, each with the plain value of its document, which is what is published of it."""
     loaded: dict[str, tuple[dict[str, Any], Pattern]] = {}
     for file in files:
-        for document, pattern, place in _read_file(FilePath(file)):
+        for document, pattern, place in _read_file(FilePath(file), unit):
             if pattern.name in loaded:
                 raise PatternError(f"the pattern `{pattern.name}` is there twice", fix="rename one", place=place)
             loaded[pattern.name] = document, pattern
     return list(loaded.values())
 
 
-def _read_file(file: FilePath) -> list[_Documented]:
+def _read_file(file: FilePath, unit: FleetUnit) -> list[_Documented]:
     text = read_text(file, "a pattern file")
     if file.suffix == ".sase":
-        return [_read_query_text(file, text)]
-    return _parse_documents(text, str(file))
+        return [_read_query_text(file, text, unit)]
+    return _parse_documents(text, str(file), unit)
 
 
-def _read_query_text(file: FilePath, text: str) -> _Documented:
+def _read_query_text(file: FilePath, text: str, unit: FleetUnit) -> _Documented:
     """A file that holds the text of a query alone, and gives it its name."""
     place = Place(str(file), 1, 1)
     try:
         name = _check_pattern_name(file.stem, ())
     except Fault as fault:
         raise PatternError(f"named after its file: {fault.what}", fix="rename the file", place=place) from None
-    return {"pattern": name, "query": text}, compile_query(parse_query(text, file=str(file)), name), place
+    query = parse_query(text, file=str(file), unit=unit)
+    return {"pattern": name, "query": text}, compile_query(query, name), place
 
 
-def parse_patterns(text: str, file: str = "<text>") -> list[tuple[Pattern, Place]]:
+def parse_patterns(text: str, file: str = "<text>", unit: FleetUnit = "ms") -> list[tuple[Pattern, Place]]:
     """The patterns of one text, each with its place. Raises PatternError."""
-    return [(pattern, place) for _, pattern, place in _parse_documents(text, file)]
+    return [(pattern, place) for _, pattern, place in _parse_documents(text, file, unit)]
 
 
-def _parse_documents(text: str, file: str) -> list[_Documented]:
+def _parse_documents(text: str, file: str, unit: FleetUnit) -> list[_Documented]:
     source = SourceText(file, text)
     patterns = []
     for document in source.documents():
         try:
             plain = document.plain()
-            patterns.append((plain, build_pattern(plain), source.place(document.start)))
+            patterns.append((plain, build_pattern(plain, unit), source.place(document.start)))
         except Fault as fault:
             raise PatternError(fault.what, fix=fault.fix, place=document.place_of(fault)) from None
     if not patterns:
@@ -95,13 +96,13 @@ def _parse_documents(text: str, file: str) -> list[_Documented]:
     return patterns
 
 
-def build_pattern(document: Any) -> Pattern:
-    """A checked pattern from a document's plain value. Raises Fault."""
+def build_pattern(document: Any, unit: FleetUnit = "ms") -> Pattern:
+    """A checked pattern from a document's plain value; `ts` counts `unit`. Raises Fault."""
     fields = Fields(document, (), "a pattern")
     fields.name("pattern")
     name = _check_pattern_name(fields.values["pattern"], ("pattern",))
     if fields.has("query"):
-        return _query_pattern(fields, name)
+        return _query_pattern(fields, name, unit)
     _refuse_query_options(fields)
     declared = _events(fields)
     event_fields = _merged(declared)
@@ -112,11 +113,11 @@ def build_pattern(document: Any) -> Pattern:
         finals=_finals(fields),
         registers=registers,
         arcs=(),
-        window=_window(fields),
+        window=_window(fields, unit),
         key_field=_key_field(fields, event_fields),
         fields=event_fields,
         event_types=tuple(declared or ()),
-        speculation=_speculation(fields),
+        speculation=_speculation(fields, unit),
         hold_output=fields.choice("hold", ("none", "output"), "none") == "output",
         gap_free=fields.choice("sequence", ("none", "gap_free"), "none") == "gap_free",
         output=fields.choice("output", _OUTPUTS, "all"),
@@ -135,7 +136,7 @@ def _check_pattern_name(name: object, path: Path) -> str:
     return checked
 
 
-def _query_pattern(fields: Fields, name: str) -> Pattern:
+def _query_pattern(fields: Fields, name: str, unit: FleetUnit) -> Pattern:
     """The automaton of a query document."""
     for other in _AUTOMATON_ONLY:
         if fields.has(other):
@@ -144,7 +145,7 @@ def _query_pattern(fields: Fields, name: str) -> Pattern:
     text = fields.need("query", str)
     declared = _events(fields)
     try:
-        query = build_query(text, declared)
+        query = build_query(text, declared, unit)
     except ExpressionError as error:
         raise Fault(("query",), error.what, error.fix, offset=error.offset) from None
     compiled = compile_query(query, name)
@@ -153,7 +154,7 @@ def _query_pattern(fields: Fields, name: str) -> Pattern:
         compiled,
         fields=_merged(declared),
         event_types=tuple(declared or ()),
-        speculation=_speculation(fields),
+        speculation=_speculation(fields, unit),
         hold_output=fields.choice("hold", ("none", "output"), "none") == "output",
         gap_free=fields.choice("sequence", ("none", "gap_free"), "none") == "gap_free",
         sources=_sources(fields),
@@ -291,7 +292,7 @@ def _registers(fields: Fields) -> tuple[Register, ...]:
     return tuple(registers)
 
 
-def _window(fields: Fields) -> Window:
+def _window(fields: Fields, unit: FleetUnit) -> Window:
     value = fields.any("within")
     if value is None:
         if fields.has("within"):
@@ -301,39 +302,39 @@ def _window(fields: Fields) -> Window:
     if isinstance(value, str) and (found := _COUNT_WINDOW.fullmatch(value)):
         window, size = CountWindow(int(found[1])), int(found[1])
     else:
-        size = _length(value, ("within",), "`within`", 'write 2000, "5s" or "500 events"')
-        window = TimeWindow(size)
+        size = _length(value, ("within",), 'write 2000, "5s" or "500 events"', unit)
+        window = TimeWindow(size, unit)
     if size < 1:
         raise Fault(("within",), "a window must be at least 1", "leave `within` out for no window")
     check_int64(size, ("within",), "`within`")
     return window
 
 
-def _length(value: object, path: Path, what: str, fix: str) -> int:
+def _length(value: object, path: Path, fix: str, unit: FleetUnit) -> int:
     if type(value) is int:
         return value
     if isinstance(value, str):
         try:
-            return parse_duration(value)
+            return parse_duration(value, unit)
         except ValueError as error:
             raise Fault(path, str(error), fix) from None
-    raise Fault(path, f"{what} is a whole number or a duration, not {type_name(value)}", fix)
+    raise Fault(path, f"`{path[-1]}` is a whole number or a duration, not {type_name(value)}", fix)
 
 
-def _speculation(fields: Fields) -> Time:
+def _speculation(fields: Fields, unit: FleetUnit) -> Time:
     if not fields.has("speculation"):
         return math.inf
-    return read_speculation(fields.any("speculation"), ("speculation",))
+    return read_speculation(fields.any("speculation"), unit)
 
 
-def read_speculation(value: object, path: Path = ()) -> Time:
+def read_speculation(value: object, unit: FleetUnit = "ms") -> Time:
     """The cleanse factor: `inf`, a number or a duration. Raises Fault."""
     if value in ("inf", math.inf):
         return math.inf
     fix = 'write inf, 0 or "500ms"'
-    length = _length(value, path, "`speculation`", fix)
+    length = _length(value, ("speculation",), fix, unit)
     if length < 0:
-        raise Fault(path, "`speculation` must not be negative", fix)
+        raise Fault(("speculation",), "`speculation` must not be negative", fix)
     return length
 
 

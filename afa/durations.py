@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import Final
+from typing import Final, Literal, TypeAlias
+
+# What `ts` may count.
+FleetUnit: TypeAlias = Literal["ms", "us", "ns"]
+FLEET_UNITS: Final[tuple[FleetUnit, ...]] = ("ms", "us", "ns")
 
 NANOSECONDS: Final = {
     "ns": 1,

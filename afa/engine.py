@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
 from afa.changes import Changes
+from afa.durations import FLEET_UNITS, FleetUnit
 from afa.errors import PatternError, RecordError, SnapshotError
 from afa.native_engine import NativeEngine, native_profile, native_version
 from afa.pattern import Pattern
@@ -17,7 +18,7 @@ from afa.records import Change, Event
 from afa.reference import ReferenceEngine
 from afa.reference_batches import feed_reference
 from afa.reference_sources import ReferenceGroups
-from afa.source import FLEET_UNITS, FleetUnit, Source, read_source
+from afa.source import Source, read_source
 from afa.source_groups import NativeGroups, Topics, group_patterns, of_all_sources, restore_part
 from afa.tape import TapeLine
 
@@ -112,7 +113,7 @@ class Engine:
         *,
         keys: Sequence[bytes | None] | None = None,
         timestamps: Sequence[int | None] | None = None,
-        headers: Sequence[Sequence[tuple[str, bytes]] | None] | None = None,
+        headers: Sequence[Sequence[tuple[str, bytes | None]] | None] | None = None,
         partitions: Sequence[tuple[str, int]] | None = None,
         offsets: Sequence[int] | None = None,
         stamp: int | None = None,

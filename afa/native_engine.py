@@ -16,18 +16,18 @@ from afa import _native
 from afa.arc_table import ArcTable, table_of
 from afa.arcs import read_expression
 from afa.changes import Changes, ChangesWithoutBindings, NativeChanges
-from afa.durations import parse_duration
+from afa.durations import FleetUnit, parse_duration
 from afa.errors import RecordError, SnapshotError
 from afa.expression import Scope, Type, pack
 from afa.expression.tree import INT_MAX, INT_MIN
 from afa.pattern import Arc, CompiledQuery, CountWindow, Lifetime, Pattern, Time, TimeWindow
 from afa.reading import Fault
 from afa.records import ArcChange, ArcPunctuation, ArcRetraction, Punctuation, Record
-from afa.source import FleetUnit, Source, SourcePunctuation, pack_source
+from afa.source import Source, SourcePunctuation, pack_source
 from afa.tape import TapeLine
 from afa.told_graphs import ToldGraphs
 
-MAX_AHEAD = "1h"  # of a source with slack that does not say
+MAX_AHEAD = "1h"  # of a source that does not say, if times of its records move its punctuation
 
 
 def native_version() -> str:
@@ -46,7 +46,7 @@ class _Beside:
 
     keys: Sequence[bytes | None] | None = None
     timestamps: Sequence[int | None] | None = None
-    headers: Sequence[Sequence[tuple[str, bytes]] | None] | None = None
+    headers: Sequence[Sequence[tuple[str, bytes | None]] | None] | None = None
     partitions: Sequence[tuple[str, int]] | None = None
     offsets: Sequence[int] | None = None
     numbers: Sequence[int] | None = None
@@ -341,9 +341,14 @@ def _mapping(sources: Sequence[Source], unit: FleetUnit) -> bytes:
 
 def _lengths(punctuation: SourcePunctuation, unit: FleetUnit) -> tuple[int | None, int | None]:
     """Slack, and how far ahead of the clock times are believed."""
-    if punctuation.slack is None:
-        return None, None
-    return parse_duration(punctuation.slack, unit), parse_duration(punctuation.max_ahead or MAX_AHEAD, unit)
+    slack, idle, ahead = punctuation.slack, punctuation.idle, punctuation.max_ahead
+    if ahead is None and (slack is not None or idle is not None):
+        ahead = MAX_AHEAD
+    return _length(slack, unit), _length(ahead, unit)
+
+
+def _length(text: str | None, unit: FleetUnit) -> int | None:
+    return None if text is None else parse_duration(text, unit)
 
 
 def _condition(text: str) -> tuple[bytes, str]:

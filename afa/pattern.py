@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from afa.durations import FleetUnit
 from afa.expression import Expression, Scope, Type, Value
 
 # A point or a length in event time: an int, or minus or plus infinity.
@@ -40,9 +41,10 @@ ALWAYS: Final = Lifetime()
 
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
-    """An event may be consumed iff its `ts < start.ts + length`."""
+    """An event may be consumed iff its `ts < start.ts + length`. The unit of `ts` is for printing."""
 
     length: int
+    unit: FleetUnit = "ms"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from afa.arc_table import ArcTable
 from afa.changes import Changes
-from afa.durations import parse_duration
+from afa.durations import FleetUnit, parse_duration
 from afa.errors import RecordError
 from afa.pattern import Pattern
 from afa.records import ArcChange, ArcPunctuation, ArcRetraction, Punctuation, Record
 from afa.reference import ReferenceEngine
 from afa.reference_batches import Item, feed_items, rows_of
-from afa.source import FleetUnit, Source
+from afa.source import Source
 from afa.source_groups import JoinedChanges, Topics
 from afa.source_reading import RawRecord, read_raw
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import msgpack
 
+from afa.durations import FleetUnit
 from afa.errors import one_of
 from afa.reading import Fault, Fields, Path
 
@@ -27,9 +28,6 @@ PARTS: Final = {
     "rev": ("rev", False),
     "op": ("op", False),
 }
-
-FleetUnit: TypeAlias = Literal["ms", "us", "ns"]
-FLEET_UNITS: Final[tuple[FleetUnit, ...]] = ("ms", "us", "ns")
 
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]+")
 _PLACE: Final = re.compile(r"header:.+|[^.:]+([.][^.:]+)*")

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import msgpack
 
+from afa.durations import FleetUnit
 from afa.errors import RecordError
 from afa.expression.tree import INT_MAX, INT_MIN
 from afa.records import Record, read_record
-from afa.source import PARTS, FleetUnit, Source
+from afa.source import PARTS, Source
 from afa.tape import TapeLine
 
 NANOSECONDS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -36,7 +37,7 @@ class RawRecord:
     number: int
     key: bytes | None = None
     timestamp: int | None = None
-    headers: Sequence[tuple[str, bytes]] | None = None
+    headers: Sequence[tuple[str, bytes | None]] | None = None
     position: tuple[str, int, int] | None = None
 
     @property
@@ -98,7 +99,7 @@ def _at(value: Any, path: str) -> Any:
 
 def _header(record: RawRecord, place: str, name: str) -> Any:
     wanted = place.removeprefix("header:")
-    found = [content for header, content in record.headers or () if header == wanted]
+    found = [content for header, content in record.headers or () if header == wanted and content is not None]
     return _text(found[-1], name) if found else _MISSING
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from afa.reading import Fault, Fields
@@ -40,22 +40,23 @@ class Binding:
     checksum: int  # of all snapshots together
     owner: str  # the transactional id, or instance, that committed
     partitions: int | None = None  # how many the sources had; earlier workers did not say
+    largest: Times = field(default_factory=dict)  # the greatest event times; likewise
 
     def text(self) -> str:
         """As metadata. Raises ValueError if there are too many topics for it."""
-        text = json.dumps(
-            {
-                "v": VERSION,
-                "restore": _packed(self.restore),
-                "committed": _packed(self.committed),
-                "arcs": self.arcs,
-                "snapshots": self.snapshots,
-                "checksum": self.checksum,
-                "owner": self.owner,
-            }
-            | ({} if self.partitions is None else {"partitions": self.partitions}),
-            separators=(",", ":"),
-        )
+        needed = {
+            "v": VERSION,
+            "restore": _packed(self.restore),
+            "committed": _packed(self.committed),
+            "arcs": self.arcs,
+            "snapshots": self.snapshots,
+            "checksum": self.checksum,
+            "owner": self.owner,
+        } | ({} if self.partitions is None else {"partitions": self.partitions})
+        largest = [self.largest.get(topic) for topic in self.committed.positions]
+        text = _json(needed | ({"largest": largest} if any(ts is not None for ts in largest) else {}))
+        if len(text) > METADATA_CHARACTERS_MAX:  # nothing that is restored depends on the largest times
+            text = _json(needed)
         if len(text) > METADATA_CHARACTERS_MAX:
             raise ValueError(f"{len(text)} characters of offset metadata: too many sources, or names too long")
         return text
@@ -69,15 +70,21 @@ class Binding:
             raise Fault((), "the group's offsets were not committed by a worker of this fleet") from None
         if fields.need("v", int) != VERSION:
             raise Fault(("v",), f"offset metadata of version {fields.values['v']}", "run the release that wrote it")
+        committed = _mark(fields.need("committed", list))
         return cls(
             restore=_mark(fields.need("restore", list)),
-            committed=_mark(fields.need("committed", list)),
+            committed=committed,
             arcs=fields.need("arcs", int),
             snapshots=fields.need("snapshots", int),
             checksum=fields.need("checksum", int),
             owner=fields.need("owner", str),
             partitions=fields.take("partitions", int),
+            largest=dict(zip(committed.positions, fields.take("largest", list) or [], strict=False)),
         )
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _packed(mark: Mark) -> list[object]:

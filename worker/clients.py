@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
-from contextlib import suppress
+import struct
+import warnings
+from threading import Thread
 from typing import Any, Final
 
-from confluent_kafka import ConsumerGroupState, KafkaException
+from confluent_kafka import KafkaException
 
 from arcfleet.fleet import clients
 from arcfleet.fleet.document import Fleet
 
-ASK_S: Final = 10.0
+ASK_S: Final = 4.0  # the end of the process waits for it
 
 
 class KafkaClients:
@@ -45,30 +46,58 @@ class KafkaClients:
 
 
 class KafkaGroupView:
-    """See `orphans.py`."""
+    """See `orphans.py`. Asks from a thread, because the answer is waited for; and by the older of two calls. A request
+    of the newer one (`describe_consumer_groups`) that times out while no broker is within reach ends the process when
+    one is back, by an assertion of librdkafka 2.16 (`eonce->refcnt > 0`)."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._group, self._topic = fleet.name, fleet.sources[0].topic
         self._admin = clients.open_admin(clients.admin_settings(fleet))
-        self._asked: Future[Any] | None = None
+        self._asking: Thread | None = None
+        self._answer: dict[str, set[int]] | None = None
 
     def ask(self) -> None:
-        with suppress(KafkaException):  # whoever only looks must not fail
-            self._asked = self._admin.describe_consumer_groups([self._group], request_timeout=ASK_S)[self._group]
+        """Nothing, while it is being asked."""
+        if self._asking is None or not self._asking.is_alive():
+            self._asking = Thread(target=self._ask, name="group")
+            self._asking.start()
+
+    def _ask(self) -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                groups = self._admin.list_groups(self._group, timeout=ASK_S)
+            self._answer = owners_of(groups[0], self._topic) if groups else {}
+        except (KafkaException, struct.error, UnicodeDecodeError):  # whoever only looks must not fail
+            self._answer = {}
 
     def answer(self) -> dict[str, set[int]] | None:
-        if self._asked is None or not self._asked.done():
-            return None
-        asked, self._asked = self._asked, None
-        try:
-            group = asked.result()
-        except KafkaException:
-            return {}
-        if group.state != ConsumerGroupState.STABLE:
-            return {}
-        return {
-            member.group_instance_id or member.member_id: {
-                place.partition for place in member.assignment.topic_partitions if place.topic == self._topic
-            }
-            for member in group.members
-        }
+        answer, self._answer = self._answer, None
+        return answer
+
+
+def owners_of(group: Any, topic: str) -> dict[str, set[int]]:
+    """By member id, the partitions of a topic; nobody, if the group is about to change."""
+    if group.error is not None or group.state != "Stable":
+        return {}
+    return {member.id: assigned(member.assignment, topic) for member in group.members}
+
+
+def assigned(packed: bytes | None, topic: str) -> set[int]:
+    """The partitions of a topic that an assignment names, in the form that all clients of Kafka agree on: a version,
+    and the topics, each with its numbers. Raises struct.error, UnicodeDecodeError."""
+    found: set[int] = set()
+    if not packed:
+        return found
+    _, topics = struct.unpack_from(">HI", packed)
+    at = 6
+    for _ in range(topics):
+        (length,) = struct.unpack_from(">H", packed, at)
+        name = packed[at + 2 : at + 2 + length].decode()
+        (count,) = struct.unpack_from(">I", packed, at + 2 + length)
+        at += 6 + length
+        numbers = struct.unpack_from(f">{count}i", packed, at)
+        at += 4 * count
+        if name == topic:
+            found.update(numbers)
+    return found

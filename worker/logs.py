@@ -5,8 +5,22 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
+from typing import Final
 
 import structlog
+
+# Of all that a worker says: what it got over by itself is a warning, what somebody has to see to is an error.
+LEVELS: Final = {
+    "bad arc record": logging.ERROR,
+    "fencing": logging.WARNING,
+    "hung": logging.ERROR,
+    "joining again": logging.WARNING,
+    "patterns": logging.INFO,
+    "reset": logging.WARNING,
+    "starting again": logging.WARNING,
+    "stopped consuming": logging.ERROR,
+    "topics": logging.WARNING,
+}
 
 
 def sayer(instance: str) -> Callable[..., None]:
@@ -26,6 +40,6 @@ def sayer(instance: str) -> Callable[..., None]:
     logger = structlog.get_logger(instance=instance)
 
     def say(event: str, **about: object) -> None:
-        logger.info(event, **about)
+        logger.log(LEVELS.get(event, logging.WARNING), event, **about)
 
     return say

@@ -19,6 +19,7 @@ from afa.changes import Changes
 from worker.arc_feed import ArcFeed
 from worker.checkpoint import Checkpoint
 from worker.clock import Clock
+from worker.ends import Ends
 from worker.errors import ResetError, WorkerError
 from worker.observing import Observer
 from worker.orphans import Orphans
@@ -48,6 +49,7 @@ class Parts:
     arcs: ArcFeed
     sides: Sides
     observer: Observer
+    ends: Ends
     idle: Idle
     clock: Clock
     topics: Sequence[str]
@@ -55,7 +57,7 @@ class Parts:
     make_engine: MakeEngine
     wall_units: Callable[[], int]  # the wall clock in the fleet's unit
     orphans: Orphans
-    me: Callable[[], str | None]  # as the group knows this worker
+    me: Callable[[], str | None]  # the member id by which the group knows this worker
     say: Callable[..., None]
     renew: Callable[[bool], None]  # after a reset: a new producer if asked for, its transactions made ready
 
@@ -92,6 +94,8 @@ class Loop:
 
     def _on_revoke(self, _: Any, partitions: list[Any]) -> None:
         self._noting(lambda: self._give_up([partition.partition for partition in partitions]))
+        # Also what was lost comes here, if a reset gave it back before the client told of it.
+        self.joined &= bool(self.partitions or self.coming)
 
     def _give_up(self, numbers: list[int]) -> None:
         ours = frozenset(numbers) & self.partitions.keys()
@@ -105,6 +109,7 @@ class Loop:
 
     def _on_lost(self, _: Any, partitions: list[Any]) -> None:
         numbers = [partition.partition for partition in partitions]
+        self.joined = False  # the group has left us behind: it tells anew what is ours
         self._noting(lambda: self._drop(numbers))
         if numbers:
             self._failure = self._failure or ResetError(f"partitions {numbers} were lost to another worker")
@@ -164,6 +169,10 @@ class Loop:
             self._advance_idle()
             self.commit()
         self._look_for_orphans()
+        self.look()
+
+    def look(self) -> None:
+        """Lets whoever observes see how things are."""
         self.parts.observer.look(self.partitions.values(), len(self.coming), joined=self.joined)
 
     def _look_for_orphans(self) -> None:
@@ -233,6 +242,7 @@ class Loop:
         parts.publisher.serve()
         parts.idle.note(taken, parts.clock.monotonic())
         parts.observer.batch(taken, counts, changes, parts.clock.monotonic() - started)
+        parts.sides.check()
 
     # Restoring -------------------------------------------------------------------------------------------------------
 

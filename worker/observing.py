@@ -16,6 +16,7 @@ from worker.records import Taken
 
 LOOK_EVERY_S: Final = 1.0
 STALLED_S: Final = 60.0  # without a step the process counts as dead
+WAITING_S: Final = 5.0  # without a step it waits for a broker, and matches nothing
 
 _OPS: Final = {"insert": "arcfleet_matches_total", "retract": "arcfleet_retractions_total"}
 
@@ -73,7 +74,7 @@ class Observer:
             return
         self._looked_at = now
         metrics = self._metrics
-        metrics.set("arcfleet_restore_ratio", len(live) / assigned if assigned else 1.0)
+        metrics.set("arcfleet_restore_ratio", len(live) / assigned if assigned else float(joined))
         gauges = [partition.engine.gauges() for partition in partitions]
         told = (gauge["partial_matches"] for gauge in gauges)
         self._partial = {partition.number: counts for partition, counts in zip(partitions, told, strict=True)}
@@ -127,7 +128,7 @@ class Observer:
                     "topic": topic,
                     "partition": partition.number,
                     "offset": position,
-                    "largest_ts": partition.largest_ts(topic),
+                    "largest_ts": partition.largest_ever(topic),
                     "punctuation": partition.mark.punctuations.get(topic),
                     "arc_version": partition.table.version or None,
                     "lag": self._ends.lag(partition, topic),
@@ -146,11 +147,15 @@ class Observer:
 
     def alive(self) -> tuple[bool, dict[str, object]]:
         """Making progress, or nothing to do."""
-        silent_s = self._clock.monotonic() - self._stepped_at
+        silent_s = self._silent_s()
         if self.stopped:
             return True, {"alive": True, "stopped": self.stopped}
         return silent_s < STALLED_S, {"alive": silent_s < STALLED_S, "seconds_since_last_step": round(silent_s, 3)}
 
     def is_ready(self) -> tuple[bool, dict[str, object]]:
-        """Assigned and restored."""
-        return self.ready, {"ready": self.ready} | ({"stopped": self.stopped} if self.stopped else {})
+        """A member of the group, with all that is assigned restored, and not waiting for a broker."""
+        ready = self.ready and self._silent_s() < WAITING_S
+        return ready, {"ready": ready} | ({"stopped": self.stopped} if self.stopped else {})
+
+    def _silent_s(self) -> float:
+        return self._clock.monotonic() - self._stepped_at

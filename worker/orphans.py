@@ -15,7 +15,7 @@ from worker.clock import Clock
 LOOK_EVERY_S: Final = 5.0
 REST_S: Final = 60.0  # after joining again: what that moves belongs to nobody for a while, too
 
-Owners = Mapping[str, set[int]]  # by instance or member id, the partitions of the first topic
+Owners = Mapping[str, set[int]]  # by member id, the partitions of the first topic
 
 
 class GroupView(Protocol):

@@ -22,7 +22,7 @@ from zlib import crc32
 from afa import Engine
 from afa.changes import Changes
 from arcfleet.fleet.arcs import ArcPromise, ArcRecord, ArcTable, Head
-from worker.binding import Binding, Mark
+from worker.binding import Binding, Mark, Times
 from worker.records import Needed, Taken
 from worker.traces import Traces
 
@@ -86,6 +86,8 @@ class Partition:
     told_progress: Mark | None = None  # the mark of the last progress record
     table_written: int = -1  # the offset of the arc table that the state topic holds
     conditions: bytes | None = None  # of punctuations, as the state topic holds them
+    brought_before: dict[str, int] = field(default_factory=dict)  # the largest times that an engine before this one saw
+    committed_largest: Times = field(default_factory=dict)  # those that the owner before this one has committed
 
     def move(self, phase: Phase) -> None:
         """Raises AssertionError if that is no legal move."""
@@ -131,8 +133,14 @@ class Partition:
         return changes
 
     def largest_ts(self, topic: str) -> int | None:
-        """The greatest event time that a source brought."""
-        return self.engine.largest().get((topic, self.number))
+        """The greatest event time that a source brought since the partition was taken up."""
+        told = (self.engine.largest().get((topic, self.number)), self.brought_before.get(topic))
+        return max((ts for ts in told if ts is not None), default=None)
+
+    def largest_ever(self, topic: str) -> int | None:
+        """The greatest event time that a source ever brought."""
+        told = (self.largest_ts(topic), self.committed_largest.get(topic))
+        return max((ts for ts in told if ts is not None), default=None)
 
     def conditions_changed(self) -> bool:
         """Notes the conditions of punctuations, which are in no key's snapshot; whether they have to be written."""
@@ -173,6 +181,8 @@ class Partition:
         held = list(self.mark.positions.items())
         names = self.engine.keys()
         kept = [(key, self.engine.snapshot(key), held) for key in names]
+        largest = ((topic, self.largest_ts(topic)) for topic in self.mark.positions)
+        self.brought_before = {topic: ts for topic, ts in largest if ts is not None}
         beginning = make(self.table.without(known))
         self.engine = make(self.table)
         told.append(beginning.restore_keys(self.number, kept, tells=True))
@@ -213,5 +223,12 @@ class Partition:
             self.history.popleft()
         restore = self.history[0][1] if self.history else self.mark
         return Binding(
-            restore, self.mark, self.table.offset, len(self.snapshots), self.snapshots.total, owner, partitions
+            restore,
+            self.mark,
+            self.table.offset,
+            len(self.snapshots),
+            self.snapshots.total,
+            owner,
+            partitions,
+            {topic: self.largest_ever(topic) for topic in self.mark.positions},
         )

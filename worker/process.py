@@ -115,7 +115,8 @@ class Process:
         arcs.read_to_end(query, fleet.start_deadline_s, clock.monotonic)
         self.make_engine(arcs.table)  # a pattern that cannot run here is refused before anything is consumed
         topics = [source.topic for source in fleet.sources]
-        observer = Observer(self.metrics, clock, self.options.instance, Ends(consumer), UNITS_PER_S[fleet.unit])
+        ends = Ends(consumer)
+        observer = Observer(self.metrics, clock, self.options.instance, ends, UNITS_PER_S[fleet.unit])
         parts = Parts(
             consumer=consumer,
             publisher=publisher,
@@ -124,14 +125,15 @@ class Process:
             arcs=arcs,
             sides=Sides(lambda: self._parts.publisher),
             observer=observer,
-            idle=Idle(self._idle_rules()),
+            ends=ends,
+            idle=Idle(self._idle_rules(), ends.lag),
             clock=clock,
             topics=topics,
             needed=Needed.by(fleet.sources),
             make_engine=self.make_engine,
             wall_units=lambda: int(clock.wall() * UNITS_PER_S[fleet.unit]),
             orphans=Orphans(self.clients.group_view(), clock, self.cluster.partitions),
-            me=lambda: self.options.instance if self.options.is_static else consumer.memberid(),
+            me=consumer.memberid,
             say=self.say,
             renew=self._renew,
         )
@@ -154,7 +156,7 @@ class Process:
         assert loop is not None
         try:
             if self._parts.observer.stopped:
-                self._stay()
+                self._stay(loop)
                 return
             loop.step()
             self._resets = 0
@@ -176,10 +178,12 @@ class Process:
             raise WorkerError(f"{self._resets} resets in a row, the last: {error.why}")
         self._reset(loop, error)
 
-    def _stay(self) -> None:
-        """Consuming has stopped; the process stays, so that somebody can look."""
+    def _stay(self, loop: Loop) -> None:
+        """Consuming has stopped; the process stays, so that somebody can look, and sees the backlog grow."""
         self._parts.consumer.pause(self._parts.consumer.assignment())
         self._parts.consumer.poll(0.5)
+        self._parts.ends.ask(loop.partitions.values())
+        loop.look()
 
     def _reset(self, loop: Loop, error: ResetError) -> None:
         if error.fenced:
@@ -220,7 +224,7 @@ class Process:
 
     def make_engine(self, table: ArcTable) -> Engine:
         """An engine for one partition, with the arcs of a table."""
-        patterns = table.patterns()
+        patterns = table.patterns(self.fleet.unit)
         check_fitness(patterns, self.fleet)
         engine = Engine(
             patterns,
@@ -321,9 +325,9 @@ class Process:
         rules = {}
         for source in self.fleet.sources:
             told = source.punctuation
-            if told.idle is not None and told.slack is not None:
+            if told.idle is not None:
                 idle_s = parse_duration(told.idle, "ns") / 1e9
-                slack = parse_duration(told.slack, self.fleet.unit)
+                slack = parse_duration(told.slack or "0s", self.fleet.unit)
                 rules[source.topic] = IdleRule(idle_s, slack, UNITS_PER_S[self.fleet.unit])
         return rules
 

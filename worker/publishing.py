@@ -13,10 +13,10 @@ from afa.changes import Changes, Encoded
 from worker.clock import Clock, utc_text
 from worker.cloud_events import CloudEvents
 from worker.reactions import producing, raise_for_producer
-from worker.records import Message
+from worker.records import Header, Message, headers_of
 from worker.traces import TRACEPARENT, Traces
 
-Headers = Sequence[tuple[str, bytes]]
+Headers = Sequence[Header]
 FRAME_BYTES: Final = 1_000  # more than a record and its batch need beside what is in them
 PUNCTUATION_KEY: Final = "!punctuation/"  # on a compacted topic every record has a key
 
@@ -121,10 +121,10 @@ class Publisher:
             "arcfleet.error": error,
             "arcfleet.time": utc_text(self._clock.wall()),
         }
-        key, value, own = message.key(), message.value(), message.headers() or ()
+        key, value, own = message.key(), message.value(), headers_of(message)
         if (size := _bytes_of(key, value, own)) > self._room[where]:
             about["arcfleet.reason"] += f"; not kept here, where {size} bytes do not fit (max.message.bytes)"
-            key, value, own = None, None, ()
+            key, value, own = None, None, []
         told = [(name, text.encode()) for name, text in about.items()]
         headers = [*(header for header in own if header[0] not in about), *told]
         self._send(where, message.partition(), key, value, headers, on_delivery=on_delivery)

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from afa.source import Source
+
+Header: TypeAlias = tuple[str, bytes | None]  # Kafka has headers without a value
 
 
 class Message(Protocol):
@@ -19,7 +21,7 @@ class Message(Protocol):
     def offset(self) -> int: ...
     def key(self) -> bytes | None: ...
     def value(self) -> bytes | None: ...
-    def headers(self) -> list[tuple[str, bytes]] | None: ...
+    def headers(self) -> list[Header] | None: ...
     def timestamp(self) -> tuple[int, int]: ...
     def error(self) -> Any: ...
 
@@ -104,8 +106,16 @@ class Taken:
         if needed.timestamps:
             told["timestamps"] = [message.timestamp()[1] for message in messages]
         if needed.headers:
-            told["headers"] = [message.headers() for message in messages]
+            told["headers"] = [headers_of(message) for message in messages]
         return told
+
+
+def headers_of(message: Message) -> list[Header]:
+    """Those of a record. No broker makes sure that their names are texts: what the client cannot read is not there."""
+    try:
+        return message.headers() or []
+    except (UnicodeDecodeError, SystemError):  # the latter is what Python makes of the former within the client
+        return []
 
 
 def by_partition(messages: Sequence[Message], topics: Sequence[str]) -> dict[int, Taken]:

@@ -231,6 +231,7 @@ class Restorer:
         partition.table_written = applied.offset
         partition.conditions, *_ = restoration.values.pop(CONDITIONS_KEY, (None, b"", None))
         partition.replay_to = binding.committed
+        partition.committed_largest = binding.largest
         partition.move(Phase.RESTORING)
         restoration.waiting = iter(restoration.values.items())
         self._left_out[number] = restoration.left_out

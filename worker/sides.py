@@ -29,23 +29,28 @@ class Sides:
         self._publisher = publisher
         self._recent: deque[tuple[int, int]] = deque()  # of each batch: records, bad ones
         self._records = self._bad = 0
+        self._last_reason = ""
 
     def set_aside(self, messages: Sequence[Message], changes: Changes) -> None:
-        """Raises TooManyBadError after the records are sent."""
+        """Sends those of a batch."""
         publisher = self._publisher()
         for index, reason in changes.late:
             publisher.late(messages[index], reason)
         for index, reason in changes.bad:
             publisher.dead_letter(messages[index], reason)
-        self._note(len(messages), len(changes.bad), changes)
+        self._note(len(messages), len(changes.bad))
+        if changes.bad:
+            self._last_reason = changes.bad[-1][1]
 
-    def _note(self, records: int, bad: int, changes: Changes) -> None:
+    def _note(self, records: int, bad: int) -> None:
         self._recent.append((records, bad))
         self._records, self._bad = self._records + records, self._bad + bad
         while self._records - self._recent[0][0] >= BAD_WINDOW_RECORDS:
             gone_records, gone_bad = self._recent.popleft()
             self._records, self._bad = self._records - gone_records, self._bad - gone_bad
-        most = BAD_SHARE_MAX * max(self._records, BAD_WINDOW_RECORDS)
-        if self._bad > most:
-            why = f"; the last one: {changes.bad[-1][1]}" if bad else ""
-            raise TooManyBadError(f"{self._bad} of the last {self._records} records are bad{why}")
+
+    def check(self) -> None:
+        """Raises TooManyBadError. Not before a batch is counted: who is stopped by a flood wants to see it."""
+        if self._bad > BAD_SHARE_MAX * max(self._records, BAD_WINDOW_RECORDS):
+            what = f"{self._bad} of the last {self._records} records are bad"
+            raise TooManyBadError(f"{what}; the last one: {self._last_reason}")

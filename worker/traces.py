@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 import msgpack
 
 from afa.source import Source
-from worker.records import Message
+from worker.records import Header, Message, headers_of
 
 TRACEPARENT: Final = "traceparent"
 TRACES_PER_KEY_MAX: Final = 100  # of the events that came last
@@ -38,8 +38,8 @@ class Traces:
             for event_id in list(of_key)[: max(0, len(of_key) - TRACES_PER_KEY_MAX)]:
                 del of_key[event_id]
         self._grown.clear()
-        for message in [message for message in messages if message.headers()]:
-            trace = next((value for name, value in message.headers() or () if name == TRACEPARENT and value), None)
+        for message, headers in [(message, told) for message in messages if (told := headers_of(message))]:
+            trace = next((value for name, value in headers if name == TRACEPARENT and value), None)
             if trace is None or len(trace) > TRACE_BYTES_MAX:
                 continue
             found = self._readers[message.topic()].key_and_id(message)
@@ -58,7 +58,7 @@ class Traces:
         if not self._by_key:
             return None
         told = json.loads(value)
-        return self._by_key.get(told.get("key"), {}).get(told.get("events", {}).get("last"))
+        return self._by_key.get(told.get("key"), {}).get(_last_event(told) or "")
 
     def packed(self, key: str) -> bytes | None:
         """What goes with the snapshot of a key."""
@@ -73,6 +73,18 @@ class Traces:
     def forget(self, key: str) -> None:
         """A key is back at the start."""
         self._by_key.pop(key, None)
+
+
+def _last_event(told: Mapping[str, Any]) -> str | None:
+    """Its id. A graph of matches that is taken back is empty, and does not say."""
+    if not told.get("graph", {}).get("ends"):
+        last: str | None = told.get("events", {}).get("last")
+        return last
+    graph = told["graph"]
+    end, _ = graph["ends"][0]  # all of them are of one event
+    _, event, _ = graph["nodes"][end]
+    _, event_id = graph["events"][event]
+    return str(event_id)
 
 
 class _Reader:
@@ -101,14 +113,14 @@ def _place(place: str, of_record: Callable[[Message], str]) -> Read:
         return lambda message, _: of_record(message)
     if place.startswith("header:"):
         name = place.removeprefix("header:")
-        return lambda message, _: _header(message.headers() or (), name)
+        return lambda message, _: _header(headers_of(message), name)
     steps = place.split(".")
     return lambda _, value: _inside(value, steps)
 
 
-def _header(headers: Iterable[tuple[str, bytes]], name: str) -> str | None:
-    """The last of this name."""
-    return next((value.decode() for known, value in reversed(list(headers)) if known == name), None)
+def _header(headers: Sequence[Header], name: str) -> str | None:
+    """The last of this name that has a value."""
+    return next((value.decode() for known, value in reversed(headers) if known == name and value is not None), None)
 
 
 def _inside(value: Any, steps: Sequence[str]) -> Any:

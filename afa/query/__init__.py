@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from afa.durations import FleetUnit
 from afa.errors import PatternError
 from afa.expression import ExpressionError
 from afa.query.build import build_query
@@ -13,13 +14,15 @@ from afa.source_text import SourceText
 __all__ = ["EventFields", "Query", "build_query", "parse_query", "print_expression", "print_query"]
 
 
-def parse_query(text: str, *, events: EventFields | None = None, file: str = "<query>") -> Query:
-    """The query that a text says; `events` are the declared fields of each event type.
+def parse_query(
+    text: str, *, events: EventFields | None = None, file: str = "<query>", unit: FleetUnit = "ms"
+) -> Query:
+    """The query that a text says; `events` are the declared fields of each event type, `unit` is what `ts` counts.
 
     Raises PatternError with line, column, what is wrong and what to write instead.
     """
     try:
-        return build_query(text, events)
+        return build_query(text, events, unit)
     except ExpressionError as fault:
         place = SourceText(file, text).place(fault.offset)
         raise PatternError(fault.what, fix=fault.fix, place=place) from None

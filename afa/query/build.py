@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
-from afa.durations import convert
+from afa.durations import FleetUnit, convert
 from afa.errors import did_you_mean, listed, one_of
 from afa.expression import Type
 from afa.expression.check import EVENT_ATTRIBUTES
 from afa.expression.tree import INT_MAX, NUMBERS
 from afa.query.components import build_components, check_name, check_types
 from afa.query.contradictions import check_contradictions
-from afa.query.durations import EVENTS, UNITS
+from afa.query.durations import EVENTS, NAMES, UNITS
 from afa.query.faults import QueryFault
 from afa.query.grammar import parse_tree
 from afa.query.placement import check_placement
@@ -45,10 +45,10 @@ _STRATEGIES: Final = {strategy.value: strategy for strategy in Strategy}
 _SPACE: Final = re.compile(r"""('(?:[^'\\\n]|\\[\s\S])*'|"(?:[^"\\\n]|\\[\s\S])*")|(?:\s|--[^\n]*|/\*[\s\S]*?\*/)+""")
 
 
-def build_query(text: str, events: EventFields | None = None) -> Query:
+def build_query(text: str, events: EventFields | None = None, unit: FleetUnit = "ms") -> Query:
     """The query that a text says. Raises QueryFault (or its base ExpressionError) with the offset of what is wrong.
 
-    With `events`, the declared fields of each event type, names and types are checked too.
+    With `events`, the declared fields of each event type, names and types are checked too. `ts` counts `unit`.
     """
     parts: list[Any] = parse_tree(text).children
     sequence, selection, window, returns = parts
@@ -59,7 +59,7 @@ def build_query(text: str, events: EventFields | None = None) -> Query:
     checker = ReferenceChecker(variables, events)
     equivalences, conditions = _conditions(selection, checker)
     query = Query(
-        components, strategy, equivalences, conditions, _window(window), tuple(_returns(returns, text, checker))
+        components, strategy, equivalences, conditions, _window(window, unit), tuple(_returns(returns, text, checker))
     )
     _check_window(query, selection, window)
     check_placement(query)
@@ -150,27 +150,27 @@ def _check_equal_types(item: ReferenceSyntax, path: tuple[str, ...], checker: Re
         raise QueryFault(item.col_offset, what, "name an attribute of one type in all events")
 
 
-def _window(tree: Tree[Token] | None) -> Window:
+def _window(tree: Tree[Token] | None, unit: FleetUnit) -> Window:
     if tree is None or tree.data == "without_window":
         return None
     children: list[Any] = tree.children
     number, word = children
     offset = offset_of(number)
     fix = "write WITHIN 5 minutes or WITHIN 500 events"
-    unit = None if word is None else str(word).lower()
-    if unit is None or unit not in {*UNITS, *EVENTS}:
-        what = "the window has no unit" if unit is None else f"`{word}` is not a unit of time"
-        raise QueryFault(offset if word is None else offset_of(word), what, did_you_mean(unit or "", UNITS, fix))
+    said = None if word is None else str(word).lower()
+    if said is None or said not in {*UNITS, *EVENTS}:
+        what = "the window has no unit" if said is None else f"`{word}` is not a unit of time"
+        raise QueryFault(offset if word is None else offset_of(word), what, did_you_mean(said or "", UNITS, fix))
     if not _DECIMAL.fullmatch(number):
         raise QueryFault(offset, f"the length of a window is a decimal number, not `{number}`", fix)
-    of_time = unit not in EVENTS
-    size = convert(Fraction(str(number)), UNITS[unit] if of_time else "ms", "ms")
+    of_time = said not in EVENTS
+    size = convert(Fraction(str(number)), UNITS[said] if of_time else unit, unit)
     if size is None:
-        what = f"`{number} {word}` is not a whole number of {'milliseconds' if of_time else 'events'}"
+        what = f"`{number} {word}` is not a whole number of {NAMES[unit] if of_time else 'events'}"
         raise QueryFault(offset, what, fix)
     if not 1 <= size <= INT_MAX:
         raise QueryFault(offset, "a window is at least 1, and at most 64 bits", fix)
-    return TimeWindow(size) if of_time else CountWindow(size)
+    return TimeWindow(size, unit) if of_time else CountWindow(size)
 
 
 def _check_window(query: Query, selection: Tree[Token], window: Tree[Token] | None) -> None:

@@ -35,7 +35,7 @@ def print_query(query: Query) -> str:
         f"WHERE {query.strategy.value}({listed}) {_braces(query)}",
     ]
     if isinstance(query.window, TimeWindow):
-        lines.append(f"WITHIN {print_duration(query.window.length)}")
+        lines.append(f"WITHIN {print_duration(query.window.length, query.window.unit)}")
     elif isinstance(query.window, CountWindow):
         lines.append(f"WITHIN {query.window.events} event{'s' if query.window.events != 1 else ''}")
     elif query.strategy.skips:

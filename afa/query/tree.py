@@ -211,7 +211,7 @@ class Query:
     strategy: Strategy
     equivalences: tuple[Equivalence, ...] = ()
     conditions: tuple[Condition, ...] = ()
-    window: Window = None  # a TimeWindow's length is in milliseconds; None under a skip strategy: WITHOUT WINDOW
+    window: Window = None  # None under a skip strategy: WITHOUT WINDOW
     returns: tuple[ReturnItem, ...] = ()
 
     @property

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from afa.document import build_pattern
-from afa.durations import convert
+from afa.durations import FleetUnit, convert
 from afa.errors import PatternError, did_you_mean, listed
 from afa.expression import ExpressionError
 from afa.expression.tree import INT_MAX, And, Node
@@ -197,13 +197,14 @@ class QueryBuilder:
         except ExpressionError as fault:
             raise _in_part(text, fault.offset, fault.what, fault.fix) from None
 
-    def pattern(self, name: str, **options: Any) -> Pattern:
-        """The compiled pattern. Options are the fields of a pattern document beside `query`: `output`, `events`, …"""
+    def pattern(self, name: str, *, unit: FleetUnit = "ms", **options: Any) -> Pattern:
+        """The compiled pattern; `ts` counts `unit`. Options are the fields of a pattern document beside `query`:
+        `output`, `events`, …"""
         text = str(self)
         if "query" in options:
             raise PatternError("pattern() takes no `query`: the query is this one", fix="leave it out")
         try:
-            return build_pattern({**options, "pattern": name, "query": text})
+            return build_pattern({**options, "pattern": name, "query": text}, unit)
         except Fault as fault:
             if fault.path[:1] == ("query",):
                 raise _in_part(text, fault.offset or 0, fault.what, fault.fix) from None

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from afa.document import load_documents
+from afa.durations import FleetUnit
 from afa.errors import AfaError, PatternError, Place
 from arcfleet.cli.fleet_options import (
     BootstrapOption,
@@ -81,12 +82,12 @@ def worker(  # noqa: PLR0917 - the flags of the contract
     )
     if instance is not None and not _INSTANCE.fullmatch(instance):
         raise refuse(f"--instance {instance}: 1 to 200 letters, digits, dots, underscores and hyphens")
-    documents = _documents(patterns)
+    documents = _documents(patterns, loaded.unit)
     _run(loaded, instance, documents, door=(host, port), accept_lost_state=accept_lost_state)
 
 
-def _documents(folder: Path | None) -> list[dict[str, Any]]:
-    """The pattern documents of a folder, in order of file names."""
+def _documents(folder: Path | None, unit: FleetUnit) -> list[dict[str, Any]]:
+    """The pattern documents of a folder, in order of file names, checked as a fleet of this unit reads them."""
     if folder is None:
         return []
     place = Place(str(folder), 1, 1)
@@ -96,7 +97,7 @@ def _documents(folder: Path | None) -> list[dict[str, Any]]:
         raise PatternError(f"cannot be read: {error.strerror}", fix="check --patterns", place=place) from None
     if not files:
         raise PatternError("no pattern files", fix="they end in .yaml, .yml, .json or .sase", place=place)
-    return [document for document, _ in load_documents(*files)]
+    return [document for document, _ in load_documents(*files, unit=unit)]
 
 
 def _run(

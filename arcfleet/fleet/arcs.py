@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from afa.document import build_pattern
+from afa.durations import FleetUnit
 from afa.errors import PatternError, RecordError
 from afa.pattern import Pattern
 from afa.reading import Fault, Fields, check_int64
@@ -158,9 +159,9 @@ class ArcTable:
             document["arcs"] = [arc_in_document(arc) for arc in self.arcs_of(pattern)]
         return document
 
-    def patterns(self) -> list[Pattern]:
-        """All generations, compiled. Raises PatternError."""
-        return [_compile(name, self.document(name)) for name in sorted(self.heads)]
+    def patterns(self, unit: FleetUnit) -> list[Pattern]:
+        """All generations, compiled for a fleet whose `ts` counts `unit`. Raises PatternError."""
+        return [_compile(name, self.document(name), unit) for name in sorted(self.heads)]
 
     def records(self) -> Iterator[ArcRecord]:
         """Records that make this table from nothing."""
@@ -195,9 +196,9 @@ def arc_in_document(arc: StampedArc) -> dict[str, Any]:
     return dict(arc.body) | ({} if arc.valid == (None, None) else {"valid": list(arc.valid)})
 
 
-def _compile(name: str, document: dict[str, Any]) -> Pattern:
+def _compile(name: str, document: dict[str, Any], unit: FleetUnit) -> Pattern:
     try:
-        return replace(build_pattern(document), name=name)
+        return replace(build_pattern(document, unit), name=name)
     except Fault as fault:
         raise PatternError(f"the pattern `{name}` of the arcs topic: {fault.what}", fix=fault.fix) from None
 

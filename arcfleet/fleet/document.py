@@ -11,11 +11,11 @@ from pathlib import Path as FilePath
 from typing import Any, Final, Literal
 
 from afa.contracts import contract
-from afa.durations import NANOSECONDS, parse_duration
+from afa.durations import FLEET_UNITS, NANOSECONDS, FleetUnit, parse_duration
 from afa.errors import PatternError
 from afa.expression.tree import INT_MAX
 from afa.reading import Fault, Fields, Path, check_int64
-from afa.source import FLEET_UNITS, FleetUnit, Source, SourcePunctuation, read_source
+from afa.source import Source, SourcePunctuation, read_source
 from afa.source_text import Located, SourceText, read_text
 from arcfleet.fleet.errors import FleetError, OptionError
 from arcfleet.fleet.kafka_settings import check_setting, secret_in_file

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from afa import PatternError, load_patterns
 from afa.document import parse_patterns
+from afa.durations import FleetUnit
 from afa.expression import Type
 from afa.pattern import CountWindow, Lifetime, Pattern, TimeWindow
 from afa.source_text import MAX_DOCUMENT_BYTES, MAX_DOCUMENT_DEPTH
@@ -299,6 +300,25 @@ def test_an_alias_within_reason_is_fine() -> None:
 )
 def test_windows(text: str, window: Any) -> None:
     assert read(HEAD + f"within: {text}\n" + ARCS).window == window
+
+
+@pytest.mark.parametrize(("unit", "per_ms"), [("ms", 1), ("us", 1_000), ("ns", 1_000_000)])
+def test_durations_are_told_in_the_unit_of_ts_and_plain_numbers_as_they_are(
+    tmp_path: Path, unit: FleetUnit, per_ms: int
+) -> None:
+    text = "PATTERN SEQ(A a, B b) WHERE skip_till_next_match(a, b) { a.x < b.x } WITHIN 10 seconds"
+    documents = {
+        "bare.sase": text,
+        "query.yaml": f"pattern: query\nspeculation: 2s\nquery: {text}\n",
+        "long.yaml": HEAD + "within: 10s\nspeculation: 500ms\n" + ARCS,
+        "plain.yaml": HEAD.replace("q1", "plain") + "within: 7\nspeculation: 3\n" + ARCS,
+    }
+    for name, document in documents.items():
+        (tmp_path / name).write_text(document)
+    patterns = load_patterns(*(tmp_path / name for name in documents), unit=unit)
+    lengths = [10_000 * per_ms] * 3 + [7]
+    assert [pattern.window for pattern in patterns] == [TimeWindow(length, unit) for length in lengths]
+    assert [pattern.speculation for pattern in patterns] == [math.inf, 2_000 * per_ms, 500 * per_ms, 3]
 
 
 @pytest.mark.parametrize(

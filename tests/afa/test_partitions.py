@@ -226,6 +226,45 @@ def test_a_wild_clock_moves_no_punctuation() -> None:
         assert (engine.punctuations(), engine.largest()) == ({("t", 0): 40}, {("t", 0): 50})
 
 
+@pytest.mark.parametrize("net", ["record", "batch"])
+@pytest.mark.parametrize("columnar", [False, True])
+def test_a_punctuation_that_is_too_far_ahead_of_the_clock_is_a_bad_record(net: Any, columnar: bool) -> None:
+    """Also one with a condition; whoever replays believes none, and tells none bad."""
+    promises: list[dict[str, Any]] = [{"op": "punctuation", "ts": ts} for ts in (40, 51, 51, 45)]
+    promises[2]["when"] = "e.x > 1"
+    refused = "the punctuation 51 is further ahead of the clock than `max_ahead`"
+    for source in (topic("t", in_band=True, max_ahead="5ms"), topic("t", slack="1h", max_ahead="5ms")):
+        for trust, told_bad, come_to in (
+            ({"now": 45}, [(1, refused), (2, refused)], {("t", 0): 45}),
+            ({"now": 46}, [], {("t", 0): 51}),
+            ({}, [], {("t", 0): 51}),
+            ({"trusted_until": -(2**63)}, [], {}),
+        ):
+            engine = Engine(PATTERNS, net=net, sources=[source])
+            batch: Any = [json.dumps(promise).encode() for promise in promises]
+            if columnar:
+                batch = pa.RecordBatch.from_pylist(
+                    [{"key": None, "when": None} | promise for promise in promises],
+                    pa.schema({"key": pa.string(), "ts": pa.int64(), "op": pa.string(), "when": pa.string()}),
+                )
+            told = engine.feed(batch, partitions=[("t", 0)], **trust)
+            assert (told.bad, told.late, engine.punctuations()) == (told_bad, [], come_to)
+            conditions = engine.conditions()
+            assert conditions == ({} if told_bad or not come_to else {("t", 0): [(51, "e.x > 1")]})
+
+
+def test_a_wild_clock_is_not_believed_without_slack_either() -> None:
+    values = [value(50, 1), value(10**12, 1), value(45, 5)]
+    for source, largest in (
+        (topic("t", max_ahead="5ms"), 50),
+        (topic("t", idle="5ms"), 50),
+        (topic("t", in_band=True), 10**12),
+    ):
+        engine = Engine(PATTERNS, net="batch", sources=[source])
+        engine.feed(values, partitions=[("t", 0)], now=45)
+        assert engine.largest() == {("t", 0): largest}
+
+
 def test_lengths_are_told_in_the_unit_of_the_fleet() -> None:
     engine = Engine(PATTERNS, net="batch", sources=[topic("t", slack="10ms")], unit="us")
     engine.feed([value(50, 1)], partitions=[("t", 0)])

@@ -14,8 +14,9 @@ import yaml
 
 from afa import source as module
 from afa.contracts import contract
+from afa.durations import FLEET_UNITS
 from afa.reading import Fault
-from afa.source import FLEET_UNITS, PARTS, Source, SourcePunctuation, pack_source, read_source
+from afa.source import PARTS, Source, SourcePunctuation, pack_source, read_source
 
 EXAMPLES = Path(__file__).parents[2] / "schemas" / "examples" / "fleet"
 SCHEMA = contract("fleet")

@@ -38,7 +38,7 @@ def iso(ts: int) -> str:
 def trade(record: Record) -> Raw:
     value = record.get("data", {}) | {name: record[name] for name in ("type", "seq", "rev") if name in record}
     value |= {"no": record["id"], "what": record.get("op", "insert")}
-    headers = [("at", str(record["ts"] * 1000 + 999).encode())]
+    headers = [("at", str(record["ts"] * 1000 + 999).encode()), ("other", None), ("at", None)]
     return {"value": json.dumps(value).encode(), "key": record["key"].encode(), "headers": headers}
 
 
@@ -53,7 +53,8 @@ def quote(record: Record) -> Raw:
     head = {"ce_time": iso(record["ts"]), "k": record["key"], "ce_id": record["id"], "ce_type": record["type"]}
     head |= {name: str(record[name]) for name in ("rev", "seq") if name in record}
     value = None if record.get("op") == "retract" else json.dumps({"payload": record["data"]}).encode()
-    return {"value": value, "headers": [(name, text.encode()) for name, text in head.items()]}
+    missing = [(name, None) for name in ("rev", "seq") if name not in head]
+    return {"value": value, "headers": [*missing, *((name, text.encode()) for name, text in head.items())]}
 
 
 WRITERS: dict[str, Callable[[Record], Raw]] = {"trades": trade, "orders": order, "quotes": quote}
@@ -252,6 +253,19 @@ def test_a_topic_or_a_pattern_that_fits_no_source_is_refused() -> None:
         engine.feed([b"{}"])
     with pytest.raises(ValueError, match="different sources are told with bindings"):
         Engine(patterns(None, ["trades"]), sources=SOURCES, bindings=False)
+
+
+@pytest.mark.parametrize("kind", ["native", "reference"])
+def test_a_header_without_a_value_is_a_missing_one(kind: Any) -> None:
+    engine = Engine(patterns(None), kind, source=Source("t", time="header:at", key="header:k", data="."))
+    headers: list[list[tuple[str, bytes | None]]] = [
+        [("at", b"5"), ("k", b"k"), ("at", None), ("other", None)],
+        [("at", None), ("k", b"k")],
+        [("at", b"5"), ("k", None)],
+    ]
+    told = engine.feed([b"{}"] * 3, headers=headers)
+    assert told.bad == [(1, "a record needs `ts`"), (2, "a record needs `key`")]
+    assert (engine.keys(), engine.stats()["events"]) == (["k"], 1)
 
 
 def test_replay_of_a_tape_ignores_the_sources_of_a_pattern() -> None:

@@ -2,20 +2,52 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
+from hypothesis.strategies import sampled_from
 from support.query_trees import queries
 
+from afa import PatternError
+from afa.durations import FLEET_UNITS, FleetUnit
 from afa.query import Query, parse_query, print_query
+from afa.query.tree import TimeWindow
 
 
 @settings(max_examples=300, deadline=None, print_blob=True)
-@given(queries())
-def test_what_is_printed_is_read_as_the_same_tree(query: Query) -> None:
+@given(queries(), sampled_from(FLEET_UNITS))
+def test_what_is_printed_is_read_as_the_same_tree(query: Query, unit: FleetUnit) -> None:
+    if isinstance(query.window, TimeWindow):
+        query = replace(query, window=TimeWindow(query.window.length, unit))
     text = print_query(query)
-    again = parse_query(text)
+    again = parse_query(text, unit=unit)
     assert again == query
     assert print_query(again) == text
+
+
+@pytest.mark.parametrize(
+    ("unit", "written", "length", "printed"),
+    [
+        ("us", "10 seconds", 10_000_000, "10 seconds"),
+        ("us", "1.5 milliseconds", 1_500, "1500 us"),
+        ("us", "2000 us", 2_000, "2 ms"),
+        ("ns", "1 day", 86_400 * 10**9, "1 day"),
+        ("ns", "1 nanosecond", 1, "1 ns"),
+        ("ms", "90 minutes", 5_400_000, "90 minutes"),
+    ],
+)
+def test_windows_are_told_in_the_unit_of_ts(unit: FleetUnit, written: str, length: int, printed: str) -> None:
+    query = parse_query(f"PATTERN SEQ(T a) WHERE strict_contiguity(a) {{}} WITHIN {written}", unit=unit)
+    assert query.window == TimeWindow(length, unit)
+    text = print_query(query)
+    assert text.splitlines()[-1] == f"WITHIN {printed}"
+    assert parse_query(text, unit=unit) == query
+
+
+def test_a_window_of_part_of_a_unit_is_refused() -> None:
+    with pytest.raises(PatternError, match="`1 ns` is not a whole number of microseconds"):
+        parse_query("PATTERN SEQ(T a) WHERE strict_contiguity(a) {} WITHIN 1 ns", unit="us")
 
 
 @pytest.mark.parametrize(

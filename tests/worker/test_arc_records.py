@@ -53,7 +53,7 @@ def test_a_head_comes_before_its_arcs_and_lifetimes_are_as_written():
 def test_a_query_is_its_text_alone():
     (head,) = stamp([SHOP], ArcTable())
     assert head.document == SHOP
-    assert [pattern.name for pattern in table_of(SHOP).patterns()] == ["shop"]
+    assert [pattern.name for pattern in table_of(SHOP).patterns("ms")] == ["shop"]
 
 
 def test_tests_inside_a_document_are_not_published():
@@ -62,7 +62,7 @@ def test_tests_inside_a_document_are_not_published():
 
 
 def test_the_table_compiles_to_the_patterns_that_were_published():
-    (pattern,) = table_of(Q1).patterns()
+    (pattern,) = table_of(Q1).patterns("ms")
     assert [arc.id for arc in pattern.arcs] == ["a", "b"]
     assert pattern.arcs[1].lifetime.as_pair()[0] == 1000
 

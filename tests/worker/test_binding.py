@@ -17,9 +17,11 @@ def marks(draw):
     return Mark(positions, {topic: draw(times) for topic in positions}, draw(offsets))
 
 
-@given(marks(), marks(), offsets, offsets, offsets, st.none() | st.integers(1, 1000))
-def test_a_binding_comes_back_from_its_text(restore, committed, arcs, snapshots, checksum, partitions):
-    binding = Binding(restore, committed, arcs, snapshots, checksum, "fleet-worker-1", partitions)
+@given(marks(), marks(), offsets, offsets, offsets, st.none() | st.integers(1, 1000), st.lists(times, min_size=3))
+def test_a_binding_comes_back_from_its_text(restore, committed, arcs, snapshots, checksum, partitions, largest):
+    told = dict(zip(committed.positions, largest, strict=False))
+    told = told if any(ts is not None for ts in told.values()) else {}
+    binding = Binding(restore, committed, arcs, snapshots, checksum, "fleet-worker-1", partitions, told)
     assert Binding.read(binding.text()) == binding
 
 
@@ -43,3 +45,13 @@ def test_too_many_topics_for_the_broker_are_refused():
     with pytest.raises(ValueError, match="too many sources"):
         Binding(mark, mark, 0, 0, 0, "w").text()
     assert METADATA_CHARACTERS_MAX < 4096
+
+
+def test_largest_times_are_left_out_where_there_is_no_room():
+    positions = {f"{'t' * 240}{number}": number for number in range(7)}
+    mark, largest = Mark(positions, dict.fromkeys(positions), 0), dict.fromkeys(positions, 1_700_000_000_000_000_000)
+    room = METADATA_CHARACTERS_MAX - len(Binding(mark, mark, 0, 0, 0, "").text())
+    told = Binding(mark, mark, 0, 0, 0, "w" * room, largest=largest).text()
+    assert (len(told), Binding.read(told).largest) == (METADATA_CHARACTERS_MAX, {})
+    told = Binding(mark, mark, 0, 0, 0, "w" * (room - 200), largest=largest).text()
+    assert Binding.read(told).largest == largest

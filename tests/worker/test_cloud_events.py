@@ -2,8 +2,10 @@
 
 import json
 
+import pytest
 from support.simulation import Chances, Simulation, trace_of
 
+from afa.durations import FLEET_UNITS
 from arcfleet.fleet.document import load_fleet
 
 PATTERN = {
@@ -29,9 +31,10 @@ def matches(simulation):
     return [(dict(record.headers), record) for record in simulation.committed("matches", 0)]
 
 
-def test_both_forms_come_in_and_matches_go_out(tmp_path):
+@pytest.mark.parametrize("unit", FLEET_UNITS)
+def test_both_forms_come_in_and_matches_go_out(tmp_path, unit):
     (tmp_path / "fleet.yaml").write_text(json.dumps(FLEET))
-    fleet = load_fleet(tmp_path / "fleet.yaml", {"bootstrap": "fake:9092"})
+    fleet = load_fleet(tmp_path / "fleet.yaml", {"bootstrap": "fake:9092", "unit": unit})
     simulation = Simulation(1, fleet, [PATTERN], partitions=1, workers=1, chances=Chances.none())
     simulation.run([], 1.0)
     tape = simulation.broker.producer({})
@@ -44,6 +47,9 @@ def test_both_forms_come_in_and_matches_go_out(tmp_path):
     attributes = about | {"type": "com.example.one", "id": "e1"}
     headers = [(f"ce_{name}", value.encode()) for name, value in attributes.items()]
     tape.produce("binary", json.dumps({"x": 1}), key="k", partition=0, headers=headers)
+    typeless = [header for header in headers if header[0] not in ("ce_id", "ce_type")]
+    tape.produce("binary", "{}", key="k", partition=0, headers=[*typeless, ("ce_type", None), ("", None)])
+    tape.produce("binary", "{}", key="k", partition=0, headers=[("ce_time", None), ("mine", None)])
     later = {"type": "com.example.two", "id": "e2", "time": "2023-11-14T22:10:02Z", "data": {"x": 2}}
     trace = [("traceparent", trace_of("e2"))]
     tape.produce("structured", json.dumps(about | later), key="k", partition=0, headers=trace)
@@ -58,6 +64,8 @@ def test_both_forms_come_in_and_matches_go_out(tmp_path):
     assert told["ce_traceparent"] == told["traceparent"] == trace_of("e2")
     assert told["content-type"] == b"application/json"
     assert {b"arcfleet.match.insert", b"arcfleet.match.punctuation"} == {told["ce_type"] for told, _ in found}
+    (letter,) = simulation.committed("dead-letter", 0)
+    assert [header for header in letter.headers if header[1] is None] == [("ce_time", None), ("mine", None)]
     ids = [told["ce_id"] for told, _ in found]
     assert len(set(ids)) == len(ids)
     assert all("ce_subject" not in told for told, record in found if record.key is None)

@@ -115,6 +115,8 @@ def test_a_reader_waits_at_an_open_transaction_and_goes_on(log):
     transaction(producer, topic, "a")
     assert log.to_end(reader) == ([], 0)
     assert reader.poll(0.3) is None  # an end is told once
+    place = TopicPartition(topic, 0)
+    assert reader.get_watermark_offsets(place, cached=True) == (0, 1), "what it fetched says what waits there, too"
     producer.commit_transaction(CALL_S)
     assert log.to_end(reader) == ([(0, b"a")], 2)
 

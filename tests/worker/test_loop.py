@@ -13,7 +13,7 @@ from worker.binding import Mark
 from worker.errors import WorkerError
 from worker.loop import Loop
 from worker.metrics import Metrics
-from worker.observing import Observer
+from worker.observing import WAITING_S, Observer
 from worker.orphans import LOOK_EVERY_S, REST_S, Orphans
 from worker.partition import Partition, Phase
 from worker.records import Needed
@@ -158,3 +158,36 @@ def test_unknown_values_are_counted_on_when_an_engine_begins_anew():
     for _ in range(3):
         observer._look_at(partition)
     assert metrics.registry.get_sample_value("arcfleet_unknown_values_total") == 53
+
+
+def test_ready_is_who_belongs_to_the_group_and_does_not_wait():
+    """Whoever lost its partitions has none that are not restored, and yet nothing is ready."""
+    metrics, clock = Metrics(), SimpleNamespace(now=0.0, wall=lambda: 0.0)
+    clock.monotonic = lambda: clock.now
+    observer = Observer(metrics, clock, "w", SimpleNamespace(lag=lambda *_: 0), 1_000)
+    partition, _ = partition_at(a=0, b=0)
+    partition.move(Phase.LIVE)
+    silent = SimpleNamespace(abandon=lambda _: None)
+    parts = {"observer": observer, "restorer": silent, "checkpoint": SimpleNamespace(forget=lambda _: None)}
+    loop = loop_of(partition, Silent(), **parts)
+
+    def looked():
+        clock.now += LOOK_EVERY_S
+        loop.look()
+        return observer.is_ready()[0], metrics.registry.get_sample_value("arcfleet_restore_ratio")
+
+    assert looked() == (False, 1.0)
+    loop._on_assign(Silent(), [])
+    assert looked() == (True, 1.0)
+    clock.now += WAITING_S
+    assert observer.is_ready() == (False, {"ready": False})
+    assert looked() == (True, 1.0)
+    loop._on_lost(None, [SimpleNamespace(partition=0)])
+    assert looked() == (False, 0.0)
+    loop._on_assign(Silent(), [])
+    assert looked() == (True, 1.0), "others have all that there is"
+    loop._on_assign(Silent(), [SimpleNamespace(partition=number) for number in (0, 1)])
+    assert looked() == (False, 0.0)
+    for number, expected in ((0, (False, 0.0)), (1, (False, 0.0))):
+        loop._on_revoke(None, [SimpleNamespace(partition=number)])
+        assert (looked(), loop.joined) == (expected, number == 0)

@@ -11,6 +11,7 @@ from support.fake_log.faults import Crashed
 from support.fleets import audit
 from support.simulation import Chances, Simulation, Slot
 
+from arcfleet.fleet.arcs import stamp
 from arcfleet.fleet.document import load_fleet
 from worker.checkpoint import ARC_TABLE_KEY
 from worker.errors import WorkerError
@@ -269,8 +270,9 @@ def keep_turning(simulation, seconds):
         simulation._turn()
 
 
-def test_a_silent_partition_does_not_stall(tmp_path):
-    source = {"punctuation": {"slack": "500ms", "idle": f"{IDLE_S}s"}}
+@pytest.mark.parametrize(("slack_ms", "more"), [(500, {"slack": "500ms"}), (0, {}), (0, {"in_band": True})])
+def test_a_silent_partition_does_not_stall(tmp_path, slack_ms, more):
+    source = {"punctuation": {"idle": f"{IDLE_S}s"} | more}
     simulation = calm_run(1, ALONE, [], 1.0, source=source, folder=tmp_path)
     began = now_ms(simulation)
     simulation.publish(event(1, began, "quiet", type="a", n=1))
@@ -280,11 +282,12 @@ def test_a_silent_partition_does_not_stall(tmp_path):
     assert [match["bindings"] for match in told(simulation, "insert")] == [{"x": ["e1"]}]
     punctuations = [change["ts"] for change in told(simulation, "punctuation")]
     assert punctuations == sorted(punctuations)
-    assert punctuations[-1] <= now_ms(simulation) - 500
+    assert now_ms(simulation) - 5_000 < punctuations[-1] <= now_ms(simulation) - slack_ms
 
 
-def test_a_clock_in_the_future_finishes_nothing_early(tmp_path):
-    source = {"punctuation": {"slack": "500ms", "idle": f"{IDLE_S}s"}}
+@pytest.mark.parametrize("more", [{"slack": "500ms"}, {}])
+def test_a_clock_in_the_future_finishes_nothing_early(tmp_path, more):
+    source = {"punctuation": {"idle": f"{IDLE_S}s"} | more}
     simulation = calm_run(1, ALONE, [], 1.0, source=source, folder=tmp_path)
     began = now_ms(simulation)
     simulation.publish(event(1, began, "k", type="a", n=1))
@@ -298,6 +301,48 @@ def test_a_clock_in_the_future_finishes_nothing_early(tmp_path):
     assert audit(simulation.changes()).net == {}, "`b` came in time, and of the year 2100 nothing is over"
     assert not [record for number in range(simulation.partitions) for record in simulation.committed("late", number)]
     assert all(change["ts"] < YEAR_2100_MS for change in told(simulation, "punctuation"))
+
+
+def test_what_waits_behind_an_open_transaction_is_a_backlog(tmp_path):
+    source = {"punctuation": {"slack": "0ms", "idle": "2s"}}
+    simulation = calm_run(1, PAIR, [], 1.0, source=source, folder=tmp_path, workers=1)
+    began = now_ms(simulation)
+    producer = simulation.broker.producer({"transactional.id": "theirs"}, Host("theirs"))
+    producer.init_transactions(10)
+    for number, x in ((1, 1), (2, 9)):
+        producer.begin_transaction()
+        told_now = json.dumps(event(number, began + number, "k", x=x))
+        producer.produce("events", told_now, key="k", partition=0)
+        producer.flush()
+        simulation.rest(6)
+        producer.commit_transaction(10)
+    simulation.rest(6)
+    assert [match["events"] for match in told(simulation, "insert")] == [{"first": "e1", "last": "e2"}]
+    assert not simulation.committed("late", 0)
+    assert max(change["ts"] for change in told(simulation, "punctuation")) > began + 2_000
+
+
+def test_a_punctuation_in_the_future_is_refused_and_seen(tmp_path):
+    source = {"punctuation": {"in_band": True, "max_ahead": "1h"}}
+    simulation = calm_run(1, PAIR, [], 1.0, source=source, folder=tmp_path)
+    began = now_ms(simulation)
+    simulation.publish(event(1, began, "k", x=1))
+    simulation.publish({"op": "punctuation", "ts": YEAR_2100_MS})
+    simulation.publish({"op": "punctuation", "ts": YEAR_2100_MS, "when": "e.x > 1"})
+    keep_turning(simulation, 3)
+    restart_all(simulation)
+    await_ready(simulation)
+    simulation.publish(event(2, began + 300, "k", x=9))
+    simulation.publish({"op": "punctuation", "ts": began + 1000})
+    keep_turning(simulation, 3)
+    assert [match["events"] for match in told(simulation, "insert")] == [{"first": "e1", "last": "e2"}]
+    assert {change["ts"] for change in told(simulation, "punctuation")} == {began + 1000}
+    letters = [
+        letter for number in range(simulation.partitions) for letter in simulation.committed("dead-letter", number)
+    ]
+    reasons = {dict(letter.headers)["arcfleet.reason"] for letter in letters}
+    assert (len(letters), len(reasons)) == (2 * simulation.partitions, 1)
+    assert b"further ahead of the clock than `max_ahead`" in reasons.pop()
 
 
 def test_what_the_clock_has_made_late_stays_late_in_a_replay(tmp_path):
@@ -320,3 +365,26 @@ def test_what_the_clock_has_made_late_stays_late_in_a_replay(tmp_path):
     (late,) = [record for number in range(simulation.partitions) for record in simulation.committed("late", number)]
     assert json.loads(late.value)["id"] == "e2"
     assert [match["events"] for match in audit(simulation.changes()).net.values()] == [{"first": "e5", "last": "e6"}]
+
+
+def test_the_largest_time_outlives_a_restart_and_a_new_pattern(tmp_path):
+    """Of a progress record; and a new pattern leaves the idle clock where it is."""
+    source = {"punctuation": {"idle": "2s"}}
+    simulation = calm_run(1, PAIR, [], 1.0, source=source, folder=tmp_path, workers=1)
+    began = now_ms(simulation)
+    simulation.publish(event(1, began, "k", x=5))
+    simulation.rest(60)
+    restart_all(simulation)
+    await_ready(simulation)
+    simulation.rest(10)
+    number = next(number for number in range(3) if simulation.broker.logs["events", number].end)
+    progress = [json.loads(record.value) for record in simulation.committed("progress", 0)]
+    mine = [record for record in progress if record["partition"] == number]
+    assert [record["largest_ts"] for record in mine[1:]] == [began] * (len(mine) - 1)
+    assert mine[-1]["punctuation"] > began + 60_000
+    simulation.publish(event(2, now_ms(simulation), "k", x=5))
+    simulation.rest(60)
+    simulation.publish_arcs(stamp([PAIR | {"pattern": "new"}], simulation.slots[0].process.loop.parts.arcs.table))
+    simulation.rest(10)
+    assert told(simulation, "punctuation")[-1]["pattern"] in ("new", "pair")
+    assert max(change["ts"] for change in told(simulation, "punctuation")) > now_ms(simulation) - 5_000

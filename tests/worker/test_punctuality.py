@@ -16,8 +16,8 @@ def partition(largest=None, ends=ENDS, **punctuations):
     return SimpleNamespace(number=0, mark=mark, ends=ends, largest_ts=lambda topic: largest if topic == "t" else None)
 
 
-def idle(*topics):
-    known = Idle(dict.fromkeys(topics, RULE))
+def idle(*topics, lag=0):
+    known = Idle(dict.fromkeys(topics, RULE), lambda *_: lag)
     assert list(known.due(partition(), 0.0)) == []
     return known
 
@@ -32,6 +32,15 @@ def test_after_a_while_time_goes_on_by_the_clock():
 def test_not_with_a_backlog():
     assert list(idle("t").due(partition(10_000, {"t": 6}), 90.0)) == []
     assert list(idle("t").due(partition(10_000, {}), 90.0)) == []
+    assert list(idle("t", lag=1).due(partition(10_000), 90.0)) == [], "behind an open transaction"
+
+
+def test_time_ends_with_64_bits():
+    end = 2**63 - 1
+    assert list(idle("t").due(partition(end), 90.0)) == [("t", end)]
+    known = Idle({"t": RULE}, lambda *_: 0)
+    assert list(known.due(partition(t=end), 0.0)) == []
+    assert list(known.due(partition(t=end), 90.0)) == [("t", end)]
 
 
 def test_a_record_begins_the_silence_anew():
@@ -43,7 +52,7 @@ def test_a_record_begins_the_silence_anew():
 
 def test_after_a_restore_what_was_committed_goes_on_by_the_clock():
     """Its own steps must not be counted again with the next one."""
-    known = Idle({"t": RULE})
+    known = Idle({"t": RULE}, lambda *_: 0)
     assert list(known.due(partition(t=5_000), 0.0)) == []
     assert list(known.due(partition(t=5_000), 60.0)) == [("t", 65_000)]
     assert list(known.due(partition(t=65_000), 60.1)) == [("t", 65_100)]

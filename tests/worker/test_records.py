@@ -32,6 +32,20 @@ def test_one_topic_is_named_once():
     assert (columns["batch"], columns["keys"]) == ([b"5", b"6", b"7"], [b"k"] * 3)
 
 
+def test_a_header_that_is_no_text_is_not_there():
+    def refuses():
+        return b"\xff".decode()
+
+    strange = message("t", 0, 8)
+    strange.headers = refuses
+    strange.timestamp = lambda: (1, 7)
+    usual = message("t", 0, 9)
+    usual.headers = lambda: [("a", b"1"), ("b", None)]
+    usual.timestamp = lambda: (1, 7)
+    columns = by_partition([strange, usual], ["t"])[0].columns(Needed(keys=True, timestamps=True, headers=True))
+    assert columns["headers"] == [[], [("a", b"1"), ("b", None)]]
+
+
 def test_what_was_processed_before_is_left_out():
     for messages, topics, left in ((MIXED, ["t", "u"], [6, 7]), (ONE, ["t"], [6, 7])):
         taken = by_partition(messages, topics)[0]

@@ -1,8 +1,11 @@
 """Single bad records go to the dead letters; a flood of them stops the worker."""
 
 import pytest
+from support.disorder import CLIMB
+from support.simulation import Chances, Simulation
 
 from afa.changes import Changes
+from arcfleet.fleet.document import load_fleet
 from worker.sides import BAD_WINDOW_RECORDS, Sides, TooManyBadError
 
 
@@ -19,6 +22,7 @@ class Recorder:
 
 def feed(sides, records, bad):
     sides.set_aside(list(range(records)), Changes([], [(index, "broken") for index in range(bad)], []))
+    sides.check()
 
 
 def test_what_is_set_aside_keeps_its_record_and_reason():
@@ -57,3 +61,26 @@ def test_old_bad_records_are_forgotten():
     for _ in range(10):
         feed(sides, 1000, 45)
         feed(sides, 1000, 0)
+
+
+def test_the_flood_that_stops_a_worker_is_counted_and_its_backlog_grows():
+    fleet = load_fleet(None, {"bootstrap": "fake:9092"})
+    simulation = Simulation(1, fleet, [CLIMB], partitions=1, workers=1, chances=Chances.none())
+    simulation.run([], 1.0)
+    for number in range(200):
+        simulation.publish(b"{no json %d" % number)
+    simulation.rest(5)
+    (slot,) = simulation.slots
+    value = slot.process.metrics.registry.get_sample_value
+    bad, taken = (value(f"arcfleet_{name}_total", {"topic": "events"}) for name in ("bad", "events"))
+    assert bad == taken == len(simulation.committed("dead-letter", 0)) > 50
+    observer = slot.process._parts.observer
+    assert observer.is_ready() == (False, {"ready": False, "stopped": observer.stopped})
+    assert "records are bad; the last one: " in observer.stopped
+    assert observer.alive()[0]
+    for more in (0, 300):
+        for number in range(more):
+            simulation.publish(b"{no json %d" % number)
+        simulation.rest(5)
+        backlog = simulation.broker.logs["events", 0].end - bad
+        assert value("arcfleet_lag_records", {"topic": "events", "partition": "0"}) == backlog

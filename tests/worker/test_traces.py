@@ -7,6 +7,7 @@ import pytest
 from confluent_kafka import Message
 
 from afa import Engine
+from afa.document import build_pattern
 from afa.source import Source
 from arcfleet.fleet.arcs import ArcTable
 from worker.binding import Mark
@@ -14,6 +15,7 @@ from worker.partition import Partition
 from worker.records import Needed, by_partition
 from worker.traces import TRACE_BYTES_MAX, TRACES_PER_KEY_MAX, Traces
 
+MARK = Mark({"t": 0}, {"t": None}, 0)
 TRACE = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
@@ -37,6 +39,7 @@ def noted(source, *messages):
         (Source("t"), json.dumps({"id": "e1"}), {}, "e1"),
         (Source("t", codec="msgpack", key="who.name"), msgpack.packb({"id": "e1", "who": {"name": "k"}}), {}, "e1"),
         (Source("t", id="header:ce_id", data="."), b"{}", {"ce_id": b"e7"}, "e7"),
+        (Source("t", id="header:ce_id", data="."), b"{}", {"ce_id": None}, "t/00003/0000000000000000042"),
         (Source("t", id="record"), b"{}", {}, "t/00003/0000000000000000042"),
         (Source("t"), b"{}", {}, "t/00003/0000000000000000042"),
         (Source("t", op="kind"), json.dumps({"id": "e1", "kind": "insert"}), {}, "e1"),
@@ -52,6 +55,22 @@ def test_key_and_id_are_found_as_the_engine_finds_them(source, value, headers, l
 @pytest.mark.parametrize("value", [b"{no json", b'{"id":7}', b'{"op":"retract","id":"e1"}', None])
 def test_what_is_no_event_has_no_trace(value):
     assert noted(Source("t"), message(value, traceparent=TRACE)).packed("k") is None
+
+
+def test_a_graph_of_matches_has_the_trace_of_the_event_that_all_end_with():
+    query = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match(a[], b) {} WITHIN 1 hour"
+    pattern = build_pattern({"pattern": "p", "query": query, "encoding": "compressed"})
+    partition = Partition(
+        3, Engine([pattern], sources=[Source("t")], net="batch"), ArcTable(), MARK, Traces([Source("t")])
+    )
+    events = [{"id": f"e{ts}", "ts": ts, "type": kind} for ts, kind in enumerate("AAB")]
+    events.append({"op": "retract", "id": "e2", "ts": 2, "rev": 1})
+    told = []
+    for offset, event in enumerate(events):
+        one = message(json.dumps(event).encode(), offset=offset, traceparent=b"of " + event["id"].encode())
+        changes = partition.feed(by_partition([one], ["t"])[3], Needed.by([Source("t")]), 1, 0)
+        told += [(headers[0][1], partition.traces.of(value)) for _, value, headers in changes.encoded()]
+    assert told == [(b"insert", b"of e2"), (b"retract", None)]
 
 
 def test_records_without_the_header_leave_nothing():
@@ -92,8 +111,7 @@ def test_a_hostile_record_is_no_event_and_a_long_header_no_trace():
 def test_what_is_bad_or_late_leaves_nothing_behind():
     source = Source("t", key="key")
     engine = Engine([], sources=[source], net="batch")
-    mark = Mark({"t": 0}, {"t": None}, 0)
-    partition = Partition(3, engine, ArcTable(), mark, Traces([source]))
+    partition = Partition(3, engine, ArcTable(), MARK, Traces([source]))
     engine.punctuate(100, partition=("t", 3))
     values = [
         {"key": "bad", "id": "\ud800", "ts": 200, "data": {}},

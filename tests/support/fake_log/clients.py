@@ -54,7 +54,4 @@ class FakeGroupView:
         if self._group.is_rebalancing:
             return {}
         members = self._group.members.values()
-        return {
-            member.instance or member.id: {number for topic, number in member.assigned if topic == self._topic}
-            for member in members
-        }
+        return {member.id: {number for topic, number in member.assigned if topic == self._topic} for member in members}

@@ -33,7 +33,7 @@ class _Fetched:
     position: int | None  # none: it has to be looked up first
     told_end: int | None = None  # the end that was told last
     is_paused: bool = False
-    high: int = OFFSET_INVALID  # the end as of the last fetch
+    high: int = OFFSET_INVALID  # the end as of the last fetch, open transactions included
 
 
 @dataclass
@@ -303,7 +303,7 @@ class FakeConsumer:
         if not log.low <= fetched.position <= log.end:
             self._reset_offset(place, fetched, f"offset {fetched.position} is out of range")
             return []
-        fetched.high = self._end(place)
+        fetched.high = log.end  # also for readers of committed records
         some = self.broker.random.randint(1, most)
         records, fetched.position = log.read(fetched.position, some, committed_only=self._committed_only)
         if not records and self._tells_ends and fetched.told_end != fetched.position:

@@ -75,6 +75,10 @@ impl Engine {
                 }
                 continue;
             }
+            let is_promise = operation == "punctuation" && rows.has_time(other);
+            if is_promise && self.disbelieves(origin, rows.times()[other], index, &mut feeding.fed) {
+                continue;
+            }
             if is_simple(rows, &special) && self.overtake(feeding, origin, rows.times()[other], index) {
                 continue;
             }

@@ -353,7 +353,12 @@ impl Engine {
             self.forget_record(open, raw.begin);
             return true;
         }
-        let is_punctuation = matches!(head.operation, Operation::Punctuation | Operation::ArcPunctuation);
+        let is_promise = head.operation == Operation::Punctuation;
+        if is_promise && self.disbelieves(raw.origin, head.ts, index, &mut feeding.fed) {
+            self.forget_record(open, raw.begin);
+            return true;
+        }
+        let is_punctuation = is_promise || head.operation == Operation::ArcPunctuation;
         self.before_other(feeding, is_punctuation);
         if feeding.net == Net::Record {
             self.findings.record = index;

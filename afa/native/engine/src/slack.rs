@@ -88,11 +88,21 @@ impl Topic {
     /// A record of this time comes. The answer is the bound, if it is behind the slack.
     pub(crate) fn meet(&mut self, ts: i64, trust: Trust) -> Option<i64> {
         let bound = self.behind().filter(|bound| ts < *bound);
-        let ahead = trust.now.zip(self.promise.max_ahead);
-        if ts <= ahead.map_or(trust.until, |(now, ahead)| trust.until.min(now.saturating_add(ahead))) {
+        if self.believes(ts, trust) {
             self.newest = self.newest.max(Some(ts));
         }
         bound
+    }
+
+    /// Whether a record of this time may move the punctuation.
+    fn believes(&self, ts: i64, trust: Trust) -> bool {
+        ts <= trust.until && ts <= self.clock_allows(trust)
+    }
+
+    /// The greatest time that the clock has nothing against.
+    fn clock_allows(&self, trust: Trust) -> i64 {
+        let ahead = trust.now.zip(self.promise.max_ahead);
+        ahead.map_or(i64::MAX, |(now, ahead)| now.saturating_add(ahead))
     }
 
     /// The punctuation that the newest record leads to, if one comes from it.
@@ -137,6 +147,18 @@ impl Engine {
         }
     }
 
+    /// Whether a punctuation among the records moves nothing, as a record of its time would not. One that is too far
+    /// ahead of the clock is a bad record: whoever relies on it has to hear of that.
+    pub(crate) fn disbelieves(&self, origin: Origin, ts: i64, index: u32, fed: &mut Fed) -> bool {
+        let trust = self.promises.trust;
+        let topic = &self.domains[origin.domain].topics[origin.topic];
+        if ts > topic.clock_allows(trust) {
+            let reason = format!("the punctuation {ts} is further ahead of the clock than `max_ahead`");
+            fed.bad.push((index, reason));
+        }
+        !topic.believes(ts, trust)
+    }
+
     /// Says which times are believed from now on.
     pub fn trust_times(&mut self, trust: Trust) {
         self.promises.trust = trust;
@@ -165,12 +187,15 @@ impl Engine {
     /// time if all of them are to be.
     pub(crate) fn meet_rows(&mut self, segment: &mut Segment, newest: Option<i64>, fed: &mut Fed) {
         let trust = self.promises.trust;
-        let all_count = !self.promises.has_slack && trust.until == i64::MAX;
-        if all_count && segment.origins.is_empty() && segment.skipped.is_empty() {
-            if let Some(newest) = newest.or_else(|| self.newest_of(segment)) {
-                self.topic_mut(segment.origin).meet(newest, trust);
+        if !self.promises.has_slack && segment.origins.is_empty() && segment.skipped.is_empty() {
+            let Some(newest) = newest.or_else(|| self.newest_of(segment)) else {
+                return;
+            };
+            let topic = self.topic_mut(segment.origin);
+            if topic.believes(newest, trust) {
+                topic.meet(newest, trust);
+                return;
             }
-            return;
         }
         let mut skipped = std::mem::take(&mut segment.skipped).into_iter().peekable();
         for place in 0..segment.keys.len() {

@@ -12,7 +12,8 @@ use pyo3::types::{PyBytes, PyList};
 /// Room that is kept for the next batch.
 const KEPT_BYTES: usize = 16 << 20;
 
-type Headers = Vec<(PyBackedStr, PyBackedBytes)>;
+/// Kafka knows headers without a value: those count as missing.
+type Headers = Vec<(PyBackedStr, Option<PyBackedBytes>)>;
 
 /// What comes beside the values.
 #[derive(FromPyObject)]
@@ -250,7 +251,8 @@ fn borrowed_headers(beside: &Beside) -> Vec<Vec<(&str, &[u8])>> {
     let mut borrowed = Vec::with_capacity(headers.len());
     for header in headers {
         let pairs = header.iter().flatten();
-        borrowed.push(pairs.map(|(name, value)| (&**name, &**value)).collect());
+        let present = pairs.filter_map(|(name, value)| Some((&**name, &**value.as_ref()?)));
+        borrowed.push(present.collect());
     }
     borrowed
 }
