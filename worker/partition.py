@@ -85,6 +85,7 @@ class Partition:
     quiet_commits: int = 0  # since the last record
     told_progress: Mark | None = None  # the mark of the last progress record
     table_written: int = -1  # the offset of the arc table that the state topic holds
+    taken_up: int = -1  # how often patterns had come when this one looked last
     conditions: bytes | None = None  # of punctuations, as the state topic holds them
 
     def move(self, phase: Phase) -> None:
@@ -164,6 +165,7 @@ class Partition:
         there was told before.
         """
         known = set(self.table.heads)
+        self.table_written = -1  # it changes, perhaps at the same offset
         new = [record for record in records if not isinstance(record, ArcPromise) and record.pattern not in known]
         told = self.apply_arcs([record for record in records if record not in new], offset)
         for record in new:

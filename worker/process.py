@@ -15,7 +15,8 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from afa import Engine
 from afa.durations import parse_duration
-from arcfleet.fleet.arc_writer import publish_patterns
+from afa.errors import PatternError
+from arcfleet.fleet.arc_writer import publish_patterns, refusal
 from arcfleet.fleet.arcs import ArcTable
 from arcfleet.fleet.document import Fleet, start_time
 from worker.arc_feed import ArcFeed
@@ -111,9 +112,10 @@ class Process:
         query = self.clients.query()
         if not self.options.accept_lost_state:
             check_partition_count(query, fleet, self.cluster.partitions)
-        arcs = ArcFeed(self.clients.reader(), fleet.topic("arcs"), lambda what: self.say("bad arc record", why=what))
+        arcs = self._arc_feed()
         arcs.read_to_end(query, fleet.start_deadline_s, clock.monotonic)
-        self.make_engine(arcs.table)  # a pattern that cannot run here is refused before anything is consumed
+        for name, error in arcs.refused.items():  # before anything is consumed
+            raise refusal(name, error, fleet.topic("arcs"))
         topics = [source.topic for source in fleet.sources]
         observer = Observer(self.metrics, clock, self.options.instance, Ends(consumer), UNITS_PER_S[fleet.unit])
         parts = Parts(
@@ -232,6 +234,22 @@ class Process:
         if table.promise is not None:
             engine.change_arc(table.promise.as_change())
         return engine
+
+    def judged(self, table: ArcTable) -> Engine:
+        """The same; raises PatternError if the fleet cannot run a pattern."""
+        try:
+            return self.make_engine(table)
+        except WorkerError as error:
+            raise PatternError(error.what, fix=error.fix) from None
+
+    def _arc_feed(self) -> ArcFeed:
+        return ArcFeed(
+            self.clients.reader(),
+            self.fleet.topic("arcs"),
+            self.judged,
+            lambda what: self.say("bad arc record", why=what),
+            lambda count: self.metrics.set("arcfleet_refused_patterns", count),
+        )
 
     def _producer(self) -> Any:
         producer = self.clients.producer(self.transactional_id if self.exactly_once else None)
@@ -356,7 +374,7 @@ def run(
     process = Process(fleet, options, say, cluster=check_cluster(fleet, say, publishes=bool(documents)))
     if documents:
         with naming_rights(fleet):
-            published = publish_patterns(documents, fleet.name, process.clients)
+            published = publish_patterns(documents, fleet.name, process.clients, process.judged)
         say("patterns", published=published)
     process.watchdog.start()
     with obeying_signals(process):

@@ -8,12 +8,12 @@ coordinator write it, both through `stamp`.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from afa.document import build_pattern
-from afa.errors import PatternError, RecordError
+from afa.errors import AfaError, PatternError, RecordError
 from afa.pattern import Pattern
 from afa.reading import Fault, Fields, check_int64
 
@@ -71,19 +71,33 @@ class ArcPromise:
 ArcRecord: TypeAlias = Head | StampedArc | ArcPromise
 
 
-def read_arc_record(value: bytes | None) -> ArcRecord:
+@dataclass(frozen=True)
+class Removal:
+    """A tombstone whose key is the name of a pattern: it takes one away that the fleet cannot run."""
+
+    pattern: str
+
+
+def read_arc_record(value: bytes | None, key: bytes | None = None) -> ArcRecord | Removal:
     """What a record of the topic says; unknown fields are ignored. Raises RecordError."""
-    if value is None or len(value) > MAX_ARC_RECORD_BYTES:
-        what = "a tombstone" if value is None else f"more than {MAX_ARC_RECORD_BYTES:,} bytes (max_arc_record_bytes)"
-        raise RecordError(
-            f"{what} on the arcs topic", fix="end an arc by its lifetime; only the coordinator writes here"
-        )
+    if value is None:
+        return _removal(key)
+    if len(value) > MAX_ARC_RECORD_BYTES:
+        what = f"more than {MAX_ARC_RECORD_BYTES:,} bytes (max_arc_record_bytes) on the arcs topic"
+        raise RecordError(what, fix="end an arc by its lifetime; only the coordinator writes here")
     try:
         return _read(json.loads(value))
     except (ValueError, RecursionError):
         raise RecordError("an arc record that is not JSON", fix="only the coordinator writes here") from None
     except Fault as fault:
         raise RecordError(fault.what, fix=fault.fix) from None
+
+
+def _removal(key: bytes | None) -> Removal:
+    name = (key or b"").decode(errors="replace")
+    if not name or "/" in name or name.startswith("!"):
+        raise RecordError("a tombstone of no pattern on the arcs topic", fix="end an arc by its lifetime")
+    return Removal(name)
 
 
 def _read(value: Any) -> ArcRecord:
@@ -109,47 +123,70 @@ class ArcTable:
     arcs: dict[tuple[str, str], StampedArc] = field(default_factory=dict)
     promise: ArcPromise | None = None
     offset: int = 0  # the next record to read
+    version: int = 0  # the greatest one that was seen
+    removed: set[str] = field(default_factory=set)  # patterns that a tombstone takes away, if they cannot run
 
-    @property
-    def version(self) -> int:
-        """The greatest one that was seen."""
-        versions = [head.version for head in self.heads.values()] + [arc.version for arc in self.arcs.values()]
-        return max(versions, default=0)
-
-    def apply(self, record: ArcRecord) -> bool:
+    def apply(self, record: ArcRecord | Removal) -> bool:
         """Takes a record in; whether it says something new. Raises RecordError if an arc comes before its head."""
-        if isinstance(record, ArcPromise):
-            if self.promise is not None and record.ts <= self.promise.ts:
-                return False
-            self.promise = record
-            return True
-        if isinstance(record, Head):
-            known: Head | StampedArc | None = self.heads.get(record.pattern)
-            if known is not None and known.version >= record.version:
-                return False
-            self.heads[record.pattern] = record
-            return True
-        if record.pattern not in self.heads:
-            raise RecordError(f"an arc of the pattern `{record.pattern}`, whose head did not come before it")
-        key = (record.pattern, record.body["id"])
-        known = self.arcs.get(key)
-        if known is not None and known.version >= record.version:
+        if not self.says_new(record):
             return False
-        self.arcs[key] = record
+        if isinstance(record, ArcPromise):
+            self.promise = record
+        elif isinstance(record, Removal):
+            self.removed.add(record.pattern)
+        else:
+            self.version = max(self.version, record.version)
+            if isinstance(record, Head):
+                self._begin(record)
+            else:
+                self.arcs[record.pattern, record.body["id"]] = record
         return True
+
+    def says_new(self, record: ArcRecord | Removal) -> bool:
+        """Whether the table does not know of it. Raises RecordError if an arc comes before its head."""
+        if isinstance(record, ArcPromise):
+            return self.promise is None or record.ts > self.promise.ts
+        head = self.heads.get(record.pattern)
+        if isinstance(record, Removal):
+            return head is not None and record.pattern not in self.removed
+        if isinstance(record, Head):
+            return head is None or head.version < record.version
+        if head is None:
+            raise RecordError(f"an arc of the pattern `{record.pattern}`, whose head did not come before it")
+        arc = self.arcs.get((record.pattern, record.body["id"]))
+        return record.version > (head if arc is None else arc).version
+
+    def _begin(self, head: Head) -> None:
+        """All arcs of a generation come behind its head: older ones are of a former one."""
+        self.heads[head.pattern] = head
+        self.removed.discard(head.pattern)
+        for arc in self.arcs_of(head.pattern):
+            if arc.version < head.version:
+                del self.arcs[arc.pattern, arc.body["id"]]
 
     def copy(self) -> ArcTable:
         """One that can go on by itself."""
-        return ArcTable(dict(self.heads), dict(self.arcs), self.promise, self.offset)
+        return self.without(())
 
     def without(self, patterns: Collection[str]) -> ArcTable:
         """That of all other patterns."""
         heads = {name: head for name, head in self.heads.items() if name not in patterns}
         arcs = {key: arc for key, arc in self.arcs.items() if key[0] in heads}
-        return ArcTable(heads, arcs, self.promise, self.offset)
+        return ArcTable(heads, arcs, self.promise, self.offset, self.version, self.removed - set(patterns))
+
+    def joined(self, other: ArcTable, patterns: Collection[str]) -> ArcTable:
+        """This one, and some patterns of another one."""
+        more = other.without(other.heads.keys() - set(patterns))
+        version = max(self.version, other.version)
+        heads, arcs, removed = self.heads | more.heads, self.arcs | more.arcs, self.removed | more.removed
+        return ArcTable(heads, arcs, self.promise, self.offset, version, removed)
 
     def arcs_of(self, pattern: str) -> list[StampedArc]:
         return [arc for (name, _), arc in self.arcs.items() if name == pattern]
+
+    def records_of(self, pattern: str) -> list[ArcRecord]:
+        """Records that make one pattern: its head comes before its arcs."""
+        return [self.heads[pattern], *self.arcs_of(pattern)]
 
     def document(self, pattern: str) -> dict[str, Any]:
         """The whole pattern document of a generation."""
@@ -164,9 +201,8 @@ class ArcTable:
 
     def records(self) -> Iterator[ArcRecord]:
         """Records that make this table from nothing."""
-        for name, head in self.heads.items():
-            yield head
-            yield from self.arcs_of(name)
+        for name in self.heads:
+            yield from self.records_of(name)
         if self.promise is not None:
             yield self.promise
 
@@ -188,6 +224,27 @@ class ArcTable:
         except (ValueError, KeyError, TypeError, Fault):
             raise RecordError("a damaged arc table in the state topic") from None
         return table
+
+
+def admit(
+    base: ArcTable, other: ArcTable, patterns: Sequence[str], check: Callable[[ArcTable], object]
+) -> tuple[ArcTable, dict[str, AfaError]]:
+    """The table with as many of these patterns more as pass the check, and why the others do not.
+
+    The check looks at a table as a whole, which takes a while: so halves are looked at, not one after the other.
+    """
+    whole = base.joined(other, patterns)
+    try:
+        check(whole)
+    except AfaError as error:
+        if len(patterns) < 2:
+            return base, dict.fromkeys(patterns, error)
+    else:
+        return whole, {}
+    middle = len(patterns) // 2
+    base, refused = admit(base, other, patterns[:middle], check)
+    base, more = admit(base, other, patterns[middle:], check)
+    return base, refused | more
 
 
 def arc_in_document(arc: StampedArc) -> dict[str, Any]:
