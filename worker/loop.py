@@ -289,6 +289,8 @@ class Loop:
         partition.mark = replace(partition.replay_to, positions=partition.mark.positions)
         partition.due_before = self.parts.checkpoint.stamp + 1
         partition.move(Phase.LIVE)
+        for told in partition.release(partition.engine, partition.mark.positions):
+            self._tell(partition, told)
 
     # Arcs and time ---------------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from worker.checkpoint import Checkpoint, CommitSettings
 from worker.clients import KafkaClients
 from worker.clock import Clock, SystemClock
 from worker.cloud_events import CloudEvents
-from worker.cluster import UNKNOWN, Cluster, check_cluster, check_partition_count, naming_rights
+from worker.cluster import UNKNOWN, Cluster, check_cluster, check_committed, naming_rights
 from worker.ends import Ends
 from worker.errors import ResetError, WorkerError
 from worker.fitness import check_fitness
@@ -110,8 +110,8 @@ class Process:
         publisher = self._publisher(producer)
         checkpoint = Checkpoint(self._commit_settings(), consumer, publisher, clock, self.watchdog)
         query = self.clients.query()
-        if not self.options.accept_lost_state:
-            check_partition_count(query, fleet, self.cluster.partitions)
+        accepts = self.options.accept_lost_state
+        check_committed(query, fleet, self.cluster.partitions, accepts_lost_state=accepts)
         arcs = self._arc_feed()
         arcs.read_to_end(query, fleet.start_deadline_s, clock.monotonic)
         for name, error in arcs.refused.items():  # before anything is consumed
@@ -310,6 +310,7 @@ class Process:
             clock=self.clock,
             fence=self._fence,
             start_of=lambda topic, number: self._start_of(query, topic, number),
+            say=self.say,
         )
         return Restorer(sources, verify=self.exactly_once, accept_lost_state=self.options.accept_lost_state)
 

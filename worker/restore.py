@@ -32,6 +32,7 @@ from worker.cluster import partitions_changed
 from worker.errors import WorkerError
 from worker.partition import ARC_TABLE_KEY, CONDITIONS_KEY, Partition, Phase, Snapshots
 from worker.reactions import raise_for, reaction_of_consumer
+from worker.source_changes import Regroup, added, check_removed, fitted, regrouping, removed
 from worker.traces import Traces
 
 ASK_S: Final = 1.0  # for committed offsets; unstable ones time out
@@ -69,6 +70,7 @@ class _Restoration:
     left_out: set[tuple[str, int]] = field(default_factory=set)
     partition: Partition | None = None
     waiting: Iterator[tuple[bytes, State]] = field(default_factory=lambda: iter(()))
+    regroup: Regroup = lambda snapshot: snapshot
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ class Sources:
     clock: Clock
     fence: Callable[[str], None]  # ends the transaction of an owner that is gone
     start_of: Callable[[str, int], int]  # where a new fleet starts in a partition of a topic
+    say: Callable[..., None]
 
     @property
     def topics(self) -> list[str]:
@@ -97,7 +100,7 @@ class Restorer:
     def __init__(self, sources: Sources, *, verify: bool, accept_lost_state: bool) -> None:
         self._from = sources
         self._state, self._late = f"{sources.prefix}.state", f"{sources.prefix}.late"
-        self._verify = verify and not accept_lost_state
+        self._verify, self._accepts = verify and not accept_lost_state, accept_lost_state
         self._now: _Restoration | None = None
         self._left_out: dict[int, set[tuple[str, int]]] = {}
 
@@ -226,16 +229,30 @@ class Restorer:
             return None
         packed = restoration.values.pop(ARC_TABLE_KEY, None)
         applied = ArcTable.unpacked(packed[0]) if packed and packed[0] else ArcTable()
+        now = self._of_now(binding, number)
+        restoration.regroup = regrouping(applied.patterns(), binding.committed.positions, self._from.topics)
         engine, traces = self._from.make_engine(applied), Traces(self._from.sources)
-        partition = Partition(number, engine, applied, binding.restore, traces, snapshots=snapshots)
+        partition = Partition(number, engine, applied, now.restore, traces, snapshots=snapshots)
         partition.table_written = applied.offset
         partition.conditions, *_ = restoration.values.pop(CONDITIONS_KEY, (None, b"", None))
-        partition.replay_to = binding.committed
+        partition.replay_to = now.committed
         partition.move(Phase.RESTORING)
         restoration.waiting = iter(restoration.values.items())
         self._left_out[number] = restoration.left_out
-        punctuate(partition.engine, number, binding.restore)
+        punctuate(partition.engine, number, now.restore)
         return partition
+
+    def _of_now(self, binding: Binding, number: int) -> Binding:
+        """What was committed, for the sources of now."""
+        topics = self._from.topics
+        if not self._accepts:
+            check_removed(binding, topics, number)
+        for topic in removed(binding, topics):
+            self._from.say("source removed", topic=topic, partition=number)
+        starts = {topic: self._from.start_of(topic, number) for topic in added(binding, topics)}
+        for topic, offset in starts.items():
+            self._from.say("source added", topic=topic, partition=number, offset=offset)
+        return fitted(binding, topics, starts)
 
     def _new(self, restoration: _Restoration, table: ArcTable) -> Partition | None:
         number = restoration.number
@@ -269,13 +286,16 @@ class Restorer:
         for key, (value, held, traces) in islice(restoration.waiting, FILL_KEYS):
             partition.traces.restore(key.decode(), traces)
             if held not in offsets:
-                offsets[held] = list(json.loads(held).items())
-            slice_.append((key.decode(), value, offsets[held]))
+                offsets[held] = [place for place in json.loads(held).items() if place[0] in self._from.topics]
+            slice_.append((key.decode(), restoration.regroup(value), offsets[held]))
         try:
             partition.engine.restore_keys(partition.number, slice_)
         except AfaError as error:
             raise WorkerError(f"{self._state}/{partition.number}: {error.what}", fix=error.fix or LOST_STATE) from None
-        return len(slice_) < FILL_KEYS
+        is_filled = len(slice_) < FILL_KEYS
+        if is_filled:
+            partition.release(partition.engine, partition.mark.punctuations)
+        return is_filled
 
 
 def punctuate(engine: Engine, number: int, mark: Mark) -> None:
