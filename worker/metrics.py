@@ -72,6 +72,13 @@ METRICS: Final = (
         (),
         "Patterns and arcs of the arcs topic that this worker cannot take, and leaves out.",
     ),
+    Metric(
+        "arcfleet_lost_partitions_total",
+        "counter",
+        "partitions",
+        (),
+        "Partitions whose damaged state was given up (`--accept-lost-state`).",
+    ),
 )
 
 

@@ -87,6 +87,7 @@ class Partition:
     told_progress: Mark | None = None  # the mark of the last progress record
     table_written: int = -1  # the offset of the arc table that the state topic holds
     taken_up: int = -1  # how often patterns had come when this one looked last
+    given_up: Sequence[bytes] = ()  # keys whose snapshots the next commit takes away
     conditions: bytes | None = None  # of punctuations, as the state topic holds them
 
     def move(self, phase: Phase) -> None:

@@ -311,6 +311,7 @@ class Process:
             fence=self._fence,
             start_of=lambda topic, number: self._start_of(query, topic, number),
             say=self.say,
+            count_lost=lambda: self.metrics.add("arcfleet_lost_partitions_total", 1),
         )
         return Restorer(sources, verify=self.exactly_once, accept_lost_state=self.options.accept_lost_state)
 

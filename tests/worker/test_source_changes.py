@@ -1,88 +1,20 @@
 """Sources that come into the fleet document, or go from it, between two starts of its workers, on the fake log."""
 
-from dataclasses import replace
-
 import pytest
+from support.changing_fleet import PAIR, ChangingFleet, event
 from support.fleets import audit
-from support.simulation import Chances, Simulation
 
 from afa.source import Source, SourcePunctuation
 from arcfleet.fleet.arcs import stamp
-from arcfleet.fleet.document import load_fleet
-from worker.binding import Binding
 from worker.errors import WorkerError
-from worker.partition import Phase
 
 SLACK = SourcePunctuation(slack="0ms")
 IDLE = SourcePunctuation(slack="0ms", idle="1s")
-PAIR = {
-    "pattern": "pair",
-    "within": 100_000,
-    "start": "s",
-    "final": ["f"],
-    "arcs": [
-        {"id": "one", "from": "s", "to": "m", "when": "e.x == 1"},
-        {"id": "skip", "from": "m", "to": "m", "when": "e.x != 2"},
-        {"id": "two", "from": "m", "to": "f", "when": "e.x == 2"},
-    ],
-}
 OF_A = PAIR | {"pattern": "of-a", "sources": ["a"]}
 
 
-def event(name, ts, x):
-    return {"id": name, "key": "k", "ts": ts, "type": "t", "data": {"x": x}}
-
-
-class Fleet:
-    """One worker, one partition, and sources that change."""
-
-    def __init__(self, *sources, documents=(PAIR,), **settings):
-        fleet = load_fleet(None, {"bootstrap": "fake:9092", "snapshot_interval": "60s"} | settings)
-        fleet = replace(fleet, sources=tuple(sources))
-        self.simulation = Simulation(1, fleet, documents, partitions=1, workers=1, chances=Chances.none())
-        self.simulation._is_calm = True
-
-    @property
-    def slot(self):
-        return self.simulation.slots[0]
-
-    def publish(self, topic, *records):
-        for record in records:
-            self.simulation.publish(record, [source.topic for source in self.simulation.fleet.sources].index(topic))
-
-    def settle(self, seconds=2.0):
-        until = self.simulation.clock.monotonic() + seconds
-        while self.simulation.clock.monotonic() < until:
-            self.simulation._turn()
-        (partition,) = self.slot.process.loop.partitions.values()
-        assert partition.phase is Phase.LIVE
-        return partition
-
-    def change(self, *sources, crash=False):
-        if not crash:
-            self.slot.process.stop("stop")
-            self.slot.process.finish(self.slot.process.loop)
-        self.simulation._gone(self.slot, "ended")
-        self.slot.back_at = 0.0
-        for source in sources:
-            if source.topic not in self.simulation.broker.partitions:
-                self.simulation.broker.create_topic(source.topic)
-        self.simulation.fleet = replace(self.simulation.fleet, sources=tuple(sources))
-
-    def net(self):
-        return sorted(
-            (each["pattern"], *each["events"].values()) for each in audit(self.simulation.changes()).net.values()
-        )
-
-    def committed(self, topic):
-        return Binding.read(self.simulation.broker.group("local").offsets[topic, 0][1]).committed
-
-    def said(self, what):
-        return [line for line in self.simulation.trace if what in line]
-
-
 def test_an_added_source_is_read_from_its_start_once():
-    fleet = Fleet(Source("a"))
+    fleet = ChangingFleet(Source("a"))
     fleet.publish("a", event("a1", 1000, 1))
     fleet.settle()
     fleet.change(Source("a"), Source("b", start="latest"))
@@ -97,7 +29,7 @@ def test_an_added_source_is_read_from_its_start_once():
 
 
 def test_an_added_source_that_is_silent_holds_nothing_up():
-    fleet = Fleet(Source("a"))
+    fleet = ChangingFleet(Source("a"))
     fleet.publish("a", event("a1", 1000, 1))
     fleet.settle()
     fleet.change(Source("a", punctuation=SLACK), Source("b", punctuation=IDLE))
@@ -108,7 +40,7 @@ def test_an_added_source_that_is_silent_holds_nothing_up():
 
 
 def test_what_punctuations_have_promised_stays_true_of_an_added_source():
-    fleet = Fleet(Source("a", punctuation=SLACK))
+    fleet = ChangingFleet(Source("a", punctuation=SLACK))
     fleet.publish("a", event("a1", 1000, 1), event("a2", 5000, 3))
     fleet.settle()
     fleet.change(Source("a", punctuation=SLACK), Source("b", punctuation=SLACK))
@@ -119,7 +51,7 @@ def test_what_punctuations_have_promised_stays_true_of_an_added_source():
 
 
 def test_a_removed_source_is_neither_read_nor_waited_for():
-    fleet = Fleet(Source("a", punctuation=SLACK), Source("b", punctuation=SLACK))
+    fleet = ChangingFleet(Source("a", punctuation=SLACK), Source("b", punctuation=SLACK))
     fleet.publish("a", event("a1", 1000, 1))
     fleet.publish("b", event("b1", 1000, 3))
     fleet.settle()
@@ -137,7 +69,7 @@ def test_what_a_removed_source_held_back_is_told_once():
     """Also after more restarts: snapshots go on telling of it."""
     query = "PATTERN SEQ(t x, ~u y) WHERE skip_till_next_match(x, y) { x.x >= 0 } WITHIN 1 s"
     alone = {"pattern": "alone", "query": query}
-    fleet = Fleet(Source("a", punctuation=SLACK), Source("b", punctuation=SLACK), documents=[alone])
+    fleet = ChangingFleet(Source("a", punctuation=SLACK), Source("b", punctuation=SLACK), documents=[alone])
     fleet.publish("a", event("a1", 1000, 1), event("a2", 6000, 1), event("a3", 9000, 1))
     fleet.publish("b", event("b1", 4000, 1))
     fleet.settle()
@@ -155,7 +87,7 @@ def test_what_a_removed_source_held_back_is_told_once():
 
 
 def test_a_source_is_removed_after_all_that_came_of_it_is_in_snapshots():
-    fleet = Fleet(Source("a"), Source("b"))
+    fleet = ChangingFleet(Source("a"), Source("b"))
     fleet.publish("b", *(event(f"b{number}", 1000 + number, 1) for number in range(3)))
     for number in range(60):  # which are no reason to write snapshots yet
         fleet.simulation.clock.advance(0.02)
@@ -169,7 +101,7 @@ def test_a_source_is_removed_after_all_that_came_of_it_is_in_snapshots():
 
 @pytest.mark.parametrize("sources", [[Source("b")], [Source("b"), Source("a")], [Source("c"), Source("a")]])
 def test_the_first_source_cannot_change(sources):
-    fleet = Fleet(Source("a"), Source("b"))
+    fleet = ChangingFleet(Source("a"), Source("b"))
     fleet.publish("a", event("a1", 1000, 1))
     fleet.settle()
     fleet.change(*sources)
@@ -180,7 +112,7 @@ def test_the_first_source_cannot_change(sources):
 
 def test_a_pattern_that_names_all_sources_goes_on_when_another_one_comes():
     """Until now it shared its engine with patterns that name none."""
-    fleet = Fleet(Source("a"), documents=[PAIR, OF_A])
+    fleet = ChangingFleet(Source("a"), documents=[PAIR, OF_A])
     fleet.publish("a", event("a1", 1000, 1))
     fleet.settle()
     fleet.change(Source("a"), Source("b"))
@@ -191,7 +123,7 @@ def test_a_pattern_that_names_all_sources_goes_on_when_another_one_comes():
 
 
 def test_a_pattern_that_names_all_that_are_left_goes_on_when_another_source_goes():
-    fleet = Fleet(Source("a"), Source("b"), documents=[OF_A])
+    fleet = ChangingFleet(Source("a"), Source("b"), documents=[OF_A])
     fleet.publish("a", event("a1", 1000, 1))
     fleet.settle()
     fleet.change(Source("a"))
@@ -201,7 +133,7 @@ def test_a_pattern_that_names_all_that_are_left_goes_on_when_another_source_goes
 
 
 def test_patterns_whose_engines_would_become_one_are_named():
-    fleet = Fleet(Source("a"), Source("b"), documents=[PAIR, OF_A])
+    fleet = ChangingFleet(Source("a"), Source("b"), documents=[PAIR, OF_A])
     fleet.publish("a", event("a1", 1000, 1))
     fleet.settle()
     fleet.change(Source("a"))
@@ -210,7 +142,7 @@ def test_patterns_whose_engines_would_become_one_are_named():
 
 
 def test_a_pattern_of_a_removed_source_is_named():
-    fleet = Fleet(Source("a"), Source("b"))
+    fleet = ChangingFleet(Source("a"), Source("b"))
     fleet.simulation.publish_arcs(stamp([OF_A | {"sources": ["b"]}], fleet_table(fleet)))
     fleet.settle()
     fleet.change(Source("a"))
