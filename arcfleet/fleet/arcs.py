@@ -19,6 +19,8 @@ from afa.reading import Fault, Fields, check_int64
 
 PUNCTUATION_KEY: Final = b"!punctuation"
 MAX_ARC_RECORD_BYTES: Final = 1_048_576
+SHOWN_CHARACTERS: Final = 80  # of each of two values that differ
+_ABSENT: Final = object()
 
 Lifetime: TypeAlias = tuple[int | None, int | None]
 Written: TypeAlias = tuple[bytes, bytes]  # key and value of a record
@@ -299,24 +301,65 @@ def stamp(documents: Iterable[Mapping[str, Any]], table: ArcTable) -> list[ArcRe
 def difference_to(
     table: ArcTable, name: str, head: Mapping[str, Any], arcs: list[tuple[dict[str, Any], Lifetime]]
 ) -> str | None:
-    """Where a pattern differs from the one that runs, in words; none if nowhere."""
-    running = table.heads[name].document
-    for option in sorted({*head, *running}):
-        if head.get(option) != running.get(option):
-            return f"`{option}` is {_short(running.get(option))} there, {_short(head.get(option))} here"
-    there = {arc.body["id"]: (dict(arc.body), arc.valid) for arc in table.arcs_of(name)}
-    here = {body["id"]: (body, valid) for body, valid in arcs}
-    for arc in sorted({*there, *here}):
-        if there.get(arc) != here.get(arc):
-            return f"the arc `{arc}` is {_short(there.get(arc))} there, {_short(here.get(arc))} here"
+    """Where a pattern differs from the one that runs, in words; none if nowhere. As JSON has it: 0 is not 0.0."""
+    running = _plain(table.heads[name].document)
+    if found := _first_difference(running, _plain(head), ()):
+        return f"`{'.'.join(found.path)}` is {found.words()}"
+    there = {arc.body["id"]: _plain(arc_in_document(arc)) for arc in table.arcs_of(name)}
+    here = {body["id"]: _plain(arc_in_document(StampedArc(name, 0, body, valid))) for body, valid in arcs}
+    found = _first_difference(there, here, ())
+    if found is None:
+        return None
+    arc, *place = found.path
+    where = f"the arc `{arc}`, its `{'.'.join(place)}`," if place else f"the arc `{arc}`"
+    return f"{where} is {found.words()}"
+
+
+@dataclass(frozen=True)
+class _Difference:
+    path: tuple[str, ...]
+    there: Any
+    here: Any
+
+    def words(self) -> str:
+        both = (self.there, self.here)
+        texts = ["absent" if value is _ABSENT else json.dumps(value, ensure_ascii=False) for value in both]
+        pairs = enumerate(zip(*texts, strict=False))
+        at = next((place for place, (one, other) in pairs if one != other), min(map(len, texts)))
+        there, here = (_excerpt(text, at) for text in texts)
+        return f"{there} there, {here} here"
+
+
+def _plain(value: object) -> Any:
+    """As it is after it was written and read."""
+    return json.loads(json.dumps(value))
+
+
+def _first_difference(there: Any, here: Any, path: tuple[str, ...]) -> _Difference | None:
+    """The innermost mapping's field in which the two differ."""
+    if not (isinstance(there, dict) and isinstance(here, dict)):
+        return None if _same(there, here) else _Difference(path, there, here)
+    for name in sorted({*there, *here}):
+        found = _first_difference(there.get(name, _ABSENT), here.get(name, _ABSENT), (*path, name))
+        if found is not None:
+            return found
     return None
 
 
-def _short(value: object) -> str:
-    if value is None:
-        return "absent"
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 80 else text[:77] + "..."
+def _same(there: Any, here: Any) -> bool:
+    """As JSON has it, which knows 0, 0.0 and false apart."""
+    if there is _ABSENT or here is _ABSENT:
+        return there is here
+    return json.dumps(there, sort_keys=True) == json.dumps(here, sort_keys=True)
+
+
+def _excerpt(text: str, at: int) -> str:
+    """The text around a place, if it is too long to be shown whole."""
+    if len(text) <= SHOWN_CHARACTERS:
+        return text
+    begin = max(0, min(at - SHOWN_CHARACTERS // 2, len(text) - SHOWN_CHARACTERS))
+    end = begin + SHOWN_CHARACTERS
+    return ("..." if begin else "") + text[begin:end] + ("..." if end < len(text) else "")
 
 
 def _json(value: object) -> bytes:
