@@ -28,7 +28,7 @@ from worker.cluster import UNKNOWN, Cluster, check_cluster, check_committed, nam
 from worker.ends import Ends
 from worker.errors import ResetError, WorkerError
 from worker.fitness import check_fitness
-from worker.health import HealthServer
+from worker.health import Answer, HealthServer
 from worker.loop import Loop, Parts
 from worker.metrics import Metrics
 from worker.observing import Observer
@@ -142,6 +142,14 @@ class Process:
         checkpoint.begin()
         self.loop.subscribe()
         return self.loop
+
+    def alive(self) -> Answer:
+        """Making progress, or nothing to do; a start ends by itself, or by its deadline."""
+        return (True, {"alive": True, "starting": True}) if self.loop is None else self._parts.observer.alive()
+
+    def is_ready(self) -> Answer:
+        """Assigned and restored."""
+        return (False, {"ready": False}) if self.loop is None else self._parts.observer.is_ready()
 
     def run(self) -> None:
         """Steps until it is told to stop. Raises WorkerError."""
@@ -373,22 +381,37 @@ def run(
     listening: Callable[[str], None],
 ) -> None:
     """Publishes the patterns that are new, and runs a worker until it is told to stop. Raises WorkerError, AfaError."""
-    process = Process(fleet, options, say, cluster=check_cluster(fleet, say, publishes=bool(documents)))
-    if documents:
-        with naming_rights(fleet):
-            published = publish_patterns(documents, fleet.name, process.clients, process.judged)
-        say("patterns", published=published)
-    process.watchdog.start()
-    with obeying_signals(process):
-        _start_within_deadline(process, say)
-        observer = process._parts.observer
-        health = HealthServer(options.host, options.port, process.metrics.registry, observer.alive, observer.is_ready)
-        listening(health.url)
+    process = Process(fleet, options, say)
+    with health_door(process) as url:
+        process.cluster = check_cluster(fleet, say, publishes=bool(documents))
+        if documents:
+            with naming_rights(fleet):
+                published = publish_patterns(documents, fleet.name, process.clients, process.judged)
+            say("patterns", published=published)
+        process.watchdog.start()
         try:
-            process.run()
+            with obeying_signals(process):
+                _start_within_deadline(process, say)
+                listening(url)
+                process.run()
         finally:
-            health.close()
             process.watchdog.stop()
+
+
+@contextlib.contextmanager
+def health_door(process: Process) -> Iterator[str]:
+    """Its address. It is opened before anything else: who cannot listen must not join a group, or publish. Raises
+    WorkerError."""
+    options = process.options
+    try:
+        health = HealthServer(options.host, options.port, process.metrics.registry, process.alive, process.is_ready)
+    except OSError as error:
+        fix = "end what listens there, or give another --port (0: any free one)"
+        raise WorkerError(f"cannot listen on {options.host}:{options.port}: {error.strerror}", fix=fix) from None
+    try:
+        yield health.url
+    finally:
+        health.close()
 
 
 def _start_within_deadline(process: Process, say: Say) -> None:
