@@ -7,13 +7,15 @@ hand, and not subscribed, expire.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from afa.reading import Fault, Fields
+from worker.errors import WorkerError
 
 METADATA_CHARACTERS_MAX: Final = 4_095  # a broker's default refuses more
+PER_SOURCE_CHARACTERS: Final = 92  # with offsets and times of 64 bits, in both marks
 VERSION: Final = 1
 
 Positions = Mapping[str, int]  # by topic: the next offset to read
@@ -42,8 +44,15 @@ class Binding:
     partitions: int | None = None  # how many the sources had; earlier workers did not say
 
     def text(self) -> str:
-        """As metadata. Raises ValueError if there are too many topics for it."""
-        text = json.dumps(
+        """As metadata. Raises ValueError if there are too many topics for it, which `check_room` rules out."""
+        text = self.packed()
+        if len(text) > METADATA_CHARACTERS_MAX:
+            raise ValueError(f"{len(text)} characters of offset metadata: too many sources, or names too long")
+        return text
+
+    def packed(self) -> str:
+        """The same, however long it is."""
+        return json.dumps(
             {
                 "v": VERSION,
                 "restore": _packed(self.restore),
@@ -56,9 +65,6 @@ class Binding:
             | ({} if self.partitions is None else {"partitions": self.partitions}),
             separators=(",", ":"),
         )
-        if len(text) > METADATA_CHARACTERS_MAX:
-            raise ValueError(f"{len(text)} characters of offset metadata: too many sources, or names too long")
-        return text
 
     @classmethod
     def read(cls, text: str) -> Binding:
@@ -78,6 +84,24 @@ class Binding:
             owner=fields.need("owner", str),
             partitions=fields.take("partitions", int),
         )
+
+
+def check_room(topics: Sequence[str], owner: str, partitions: int | None = None) -> None:
+    """Raises WorkerError if what a commit binds might outgrow the metadata of an offset: a fleet must not find that out
+    when its offsets have grown."""
+    most = 2**63 - 1
+    mark = Mark(dict.fromkeys(topics, most), dict.fromkeys(topics, -most), most)
+    size = len(Binding(mark, mark, most, most, most, owner, most if partitions is None else partitions).packed())
+    if size <= METADATA_CHARACTERS_MAX:
+        return
+    names = sum(map(len, topics))
+    raise WorkerError(
+        f"{len(topics)} sources with {names:,} characters of names, and the instance `{owner}`, need up to {size:,} "
+        f"characters of offset metadata, of which Kafka takes {METADATA_CHARACTERS_MAX:,}: each source needs "
+        f"{PER_SOURCE_CHARACTERS} and twice its name",
+        fix="make the names shorter, or more fleets with fewer sources each",
+        exit_code=1,
+    )
 
 
 def _packed(mark: Mark) -> list[object]:

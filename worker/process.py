@@ -20,6 +20,7 @@ from arcfleet.fleet.arc_writer import publish_patterns, refusal
 from arcfleet.fleet.arcs import ArcTable
 from arcfleet.fleet.document import Fleet, start_time
 from worker.arc_feed import ArcFeed
+from worker.binding import check_room
 from worker.checkpoint import Checkpoint, CommitSettings
 from worker.clients import KafkaClients
 from worker.clock import Clock, SystemClock
@@ -382,6 +383,7 @@ def run(
 ) -> None:
     """Publishes the patterns that are new, and runs a worker until it is told to stop. Raises WorkerError, AfaError."""
     process = Process(fleet, options, say)
+    check_room([source.topic for source in fleet.sources], process.transactional_id)
     with health_door(process) as url:
         process.cluster = check_cluster(fleet, say, publishes=bool(documents))
         if documents:
