@@ -15,6 +15,7 @@ from afa.errors import AfaError, PatternError, RecordError
 from arcfleet.fleet.arcs import MAX_ARC_RECORD_BYTES, ArcPromise, ArcRecord, ArcTable, admit, read_arc_record, stamp
 from arcfleet.fleet.rights import REFUSED
 
+PATTERNS_WRITER: Final = "patterns"  # with the fleet's name the transactional id of who publishes patterns
 CALL_S: Final = 15.0
 READ_S: Final = 0.1
 TRIES_MAX: Final = 20
@@ -81,7 +82,7 @@ def publish_patterns(
 
 
 def _publish_once(documents: Sequence[dict[str, Any]], prefix: str, opens: Opens, check: Check) -> list[str]:
-    producer = opens.transactional_producer(f"{prefix}-patterns")
+    producer = opens.transactional_producer(f"{prefix}-{PATTERNS_WRITER}")
     producer.init_transactions(CALL_S)  # ends what an earlier writer left open, and fences it
     reader = opens.reader()
     try:

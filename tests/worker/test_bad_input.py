@@ -61,6 +61,17 @@ def test_a_port_that_is_taken_is_named_before_anything_else(tmp_path):
     run.close()
 
 
+def test_the_name_of_who_publishes_patterns_is_no_instance(tmp_path):
+    run = FleetRun("127.0.0.1:1", "shop", tmp_path, topics=("events",))
+    run.write()
+    worker = run.start("patterns", ready=False)
+    assert worker.process.wait(60) == 2
+    assert "`shop-patterns` is the transactional id of workers that publish patterns" in " ".join(
+        worker.said().replace("│", " ").split()
+    )
+    run.close()
+
+
 # Brokers and topics --------------------------------------------------------------------------------------------------
 
 
