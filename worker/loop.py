@@ -290,6 +290,7 @@ class Loop:
         partition.due_before = self.parts.checkpoint.stamp + 1
         partition.move(Phase.LIVE)
         for told in partition.release(partition.engine, partition.mark.positions):
+            partition.advance({})
             self._tell(partition, told)
 
     # Arcs and time ---------------------------------------------------------------------------------------------------

@@ -260,7 +260,7 @@ class Restorer:
             return None
         applied = self._applied(restoration)
         now = self._of_now(binding, number)
-        restoration.regroup = regrouping(applied.patterns(), binding.committed.positions, self._from.topics)
+        restoration.regroup = regrouping(applied.heads.values(), binding.committed.positions, self._from.topics)
         engine, traces = self._from.make_engine(applied), Traces(self._from.sources)
         partition = Partition(number, engine, applied, now.restore, traces, snapshots=snapshots)
         partition.table_written = applied.offset

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from afa.pattern import Pattern
 from afa.source_groups import regrouped
+from arcfleet.fleet.arcs import Head
 from worker.binding import Binding, Mark, Positions
 from worker.errors import WorkerError
 
@@ -58,15 +58,16 @@ def check_removed(binding: Binding, topics: Sequence[str], number: int) -> None:
             )
 
 
-def regrouping(patterns: Iterable[Pattern], before: Iterable[str], now: Iterable[str]) -> Regroup:
+def regrouping(heads: Iterable[Head], before: Iterable[str], now: Iterable[str]) -> Regroup:
     """What makes snapshots of before those of now. Raises WorkerError if two engines would become one.
 
     Patterns that see the same topics share an engine; one that names all topics that there are shares it with those
     that name none, and which are all has changed.
     """
     was, all_now = tuple(sorted(before)), tuple(sorted(now))
-    named = {tuple(sorted(pattern.sources)): pattern.name for pattern in patterns if pattern.sources}
-    unnamed = [pattern.name for pattern in patterns if not pattern.sources]
+    seen = {head.pattern: tuple(sorted(head.document.get("sources") or ())) for head in heads}
+    named = {topics: pattern for pattern, topics in seen.items() if topics}
+    unnamed = [pattern for pattern, topics in seen.items() if not topics]
     if was == all_now or not named:
         return lambda data: data
     if all_now in named and unnamed:

@@ -43,9 +43,8 @@ def run(fleet_file: Path, patterns: Path, events: int) -> dict[str, float]:
 
     collect_rarely()
     process = Process(load_fleet(fleet_file), Options("bench", True), lambda *_, **__: None)
-    publish_patterns(
-        [document for document, _ in load_documents(*patterns.iterdir())], process.fleet.name, process.clients
-    )
+    documents = [document for document, _ in load_documents(*patterns.iterdir())]
+    publish_patterns(documents, process.fleet.name, process.clients, process.judged)
     loop = process.start()
     observing = Stopwatch()
     for name in _OBSERVED:
