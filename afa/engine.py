@@ -306,6 +306,11 @@ class Engine:
         return {(topic, number): ts for topic, number, ts, _ in reached if ts is not None}
 
     @_alone
+    def places(self) -> list[tuple[str, int]]:
+        """The topics and partitions that are known, of snapshots too, whether they have a punctuation or not."""
+        return [(topic, number) for topic, number, *_ in self._snapshots().reached() if topic]
+
+    @_alone
     def conditions(self) -> dict[tuple[str, int], list[tuple[int, str]]]:
         """The conditional punctuations (`when`) of each topic and partition that hold: time and condition."""
         found: dict[tuple[str, int], list[tuple[int, str]]] = {}

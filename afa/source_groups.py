@@ -228,6 +228,14 @@ def split_snapshot(data: bytes) -> dict[Topics, bytes]:
         raise SnapshotError(f"a damaged snapshot: {error}") from None
 
 
+def regrouped(data: bytes, was: tuple[str, ...], now: tuple[str, ...], of_all: tuple[str, ...]) -> bytes | None:
+    """A snapshot of when all topics were `was`, for engines of which all are `now`; the engine of all goes on with the
+    part of the topics `of_all`."""
+    parts = {was if topics is None else topics: part for topics, part in split_snapshot(data).items()}
+    named: dict[Topics, bytes | None] = {topics: part for topics, part in parts.items() if topics != now}
+    return _joined(named | {None: parts.get(of_all)})
+
+
 def restore_part(engine: NativeEngine, key: str, part: bytes | None) -> None:
     """Makes a key of one group what a snapshot says; none: nothing is known of it there."""
     if part is not None:

@@ -7,13 +7,15 @@ hand, and not subscribed, expire.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from afa.reading import Fault, Fields
+from worker.errors import WorkerError
 
 METADATA_CHARACTERS_MAX: Final = 4_095  # a broker's default refuses more
+PER_SOURCE_CHARACTERS: Final = 92  # with offsets and times of 64 bits, in both marks
 VERSION: Final = 1
 
 Positions = Mapping[str, int]  # by topic: the next offset to read
@@ -43,8 +45,21 @@ class Binding:
     largest: Times = field(default_factory=dict)  # the greatest event times; likewise
 
     def text(self) -> str:
-        """As metadata. Raises ValueError if there are too many topics for it."""
-        needed = {
+        """As metadata. Raises ValueError if there are too many topics for it, which `check_room` rules out."""
+        largest = [self.largest.get(topic) for topic in self.committed.positions]
+        text = _json(self._needed() | ({"largest": largest} if any(ts is not None for ts in largest) else {}))
+        if len(text) > METADATA_CHARACTERS_MAX:  # nothing that is restored depends on the largest times
+            text = self.needed()
+        if len(text) > METADATA_CHARACTERS_MAX:
+            raise ValueError(f"{len(text)} characters of offset metadata: too many sources, or names too long")
+        return text
+
+    def needed(self) -> str:
+        """What of it is never left out, however long that is."""
+        return _json(self._needed())
+
+    def _needed(self) -> dict[str, object]:
+        return {
             "v": VERSION,
             "restore": _packed(self.restore),
             "committed": _packed(self.committed),
@@ -53,13 +68,6 @@ class Binding:
             "checksum": self.checksum,
             "owner": self.owner,
         } | ({} if self.partitions is None else {"partitions": self.partitions})
-        largest = [self.largest.get(topic) for topic in self.committed.positions]
-        text = _json(needed | ({"largest": largest} if any(ts is not None for ts in largest) else {}))
-        if len(text) > METADATA_CHARACTERS_MAX:  # nothing that is restored depends on the largest times
-            text = _json(needed)
-        if len(text) > METADATA_CHARACTERS_MAX:
-            raise ValueError(f"{len(text)} characters of offset metadata: too many sources, or names too long")
-        return text
 
     @classmethod
     def read(cls, text: str) -> Binding:
@@ -85,6 +93,24 @@ class Binding:
 
 def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
+
+
+def check_room(topics: Sequence[str], owner: str, partitions: int | None = None) -> None:
+    """Raises WorkerError if what a commit binds might outgrow the metadata of an offset: a fleet must not find that out
+    when its offsets have grown."""
+    most = 2**63 - 1
+    mark = Mark(dict.fromkeys(topics, most), dict.fromkeys(topics, -most), most)
+    size = len(Binding(mark, mark, most, most, most, owner, most if partitions is None else partitions).needed())
+    if size <= METADATA_CHARACTERS_MAX:
+        return
+    names = sum(map(len, topics))
+    raise WorkerError(
+        f"{len(topics)} sources with {names:,} characters of names, and the instance `{owner}`, need up to {size:,} "
+        f"characters of offset metadata, of which Kafka takes {METADATA_CHARACTERS_MAX:,}: each source needs "
+        f"{PER_SOURCE_CHARACTERS} and twice its name",
+        fix="make the names shorter, or more fleets with fewer sources each",
+        exit_code=1,
+    )
 
 
 def _packed(mark: Mark) -> list[object]:

@@ -107,6 +107,9 @@ class Checkpoint:
         before = self.stamp + 1 if leaves or is_quiet else self._stamp_before(self._settings.snapshot_interval_s)
         most = SNAPSHOTS_PER_COMMIT_MAX if not leaves else 1 << 31
         held = json.dumps(dict(partition.mark.positions), separators=(",", ":")).encode()
+        for key in partition.given_up:  # before what is written anew
+            self._publisher.snapshot(partition.number, key, None, held)
+        partition.given_up = ()
         for key, snapshot in partition.take_snapshots(before, most):
             self._publisher.snapshot(partition.number, key, snapshot, held, partition.traces.packed(key.decode()))
         if partition.table_written != partition.table.offset:

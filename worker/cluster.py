@@ -70,20 +70,33 @@ def room_aside(fleet: Fleet, plan: Plan) -> dict[str, int]:
     return {suffix: min(of_producer, found.get(fleet.topic(suffix), room)) for suffix, room in AMPLE_ROOM.items()}
 
 
-def check_partition_count(query: Any, fleet: Fleet, partitions: int | None) -> None:
-    """Raises WorkerError if the fleet has committed with another number of partitions; `query` asks without regard to
-    transactions, because those of other workers are none of ours."""
-    topic = fleet.sources[0].topic
-    for committed in query.committed([TopicPartition(topic, number) for number in range(partitions or 0)], ASK_S):
-        if committed.offset < 0:
+def check_committed(query: Any, fleet: Fleet, partitions: int | None, *, accepts_lost_state: bool) -> None:
+    """Raises WorkerError if the fleet has committed with another number of partitions, or another first source; `query`
+    asks without regard to transactions, because those of other workers are none of ours."""
+    topics = [source.topic for source in fleet.sources]
+    places = [TopicPartition(topic, number) for topic in topics for number in range(partitions or 0)]
+    seen: set[int] = set()
+    for committed in query.committed(places, ASK_S):
+        if committed.offset < 0 or committed.partition in seen:  # what was committed for the first source counts
             continue
         with suppress(Fault):  # which a restore will name
-            before = Binding.read(committed.metadata or "").partitions
-            if before is not None and before != partitions:
-                raise partitions_changed(partitions, before)
+            binding = Binding.read(committed.metadata or "")
+            seen.add(committed.partition)
+            if binding.partitions not in (None, partitions) and not accepts_lost_state:
+                raise partitions_changed(partitions, binding.partitions)
+            if (first := next(iter(binding.committed.positions), topics[0])) != topics[0]:
+                raise _first_changed(topics[0], first)
 
 
-def partitions_changed(now: int | None, before: int) -> WorkerError:
+def _first_changed(now: str, before: str) -> WorkerError:
+    return WorkerError(
+        f"the first source is {now}, and was {before} when the fleet committed last: its workers share their partitions"
+        " out by the first one, and would have others of each",
+        fix=f"put {before} first in the fleet document; or begin a fleet with another name",
+    )
+
+
+def partitions_changed(now: int | None, before: int | None) -> WorkerError:
     """What it is, and what can be done."""
     return WorkerError(
         f"the sources have {now} partitions, and had {before} when the fleet committed last: events of a key may lie in"

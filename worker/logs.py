@@ -17,7 +17,10 @@ LEVELS: Final = {
     "joining again": logging.WARNING,
     "patterns": logging.INFO,
     "reset": logging.WARNING,
+    "source added": logging.WARNING,
+    "source removed": logging.WARNING,
     "starting again": logging.WARNING,
+    "state given up": logging.ERROR,
     "stopped consuming": logging.ERROR,
     "topics": logging.WARNING,
 }

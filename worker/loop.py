@@ -300,15 +300,19 @@ class Loop:
         partition.mark = replace(partition.replay_to, positions=partition.mark.positions)
         partition.due_before = self.parts.checkpoint.stamp + 1
         partition.move(Phase.LIVE)
+        for told in partition.release(partition.engine, partition.mark.positions):
+            partition.advance({})
+            self._tell(partition, told)
 
     # Arcs and time ---------------------------------------------------------------------------------------------------
 
     def _apply_arcs(self) -> None:
-        self.parts.arcs.poll()
-        newest = self.parts.arcs.table.offset
-        behind = [part for part in self.partitions.values() if part.phase is Phase.LIVE and part.table.offset < newest]
-        for partition in behind:
-            records = self.parts.arcs.since(partition.table.offset)
+        arcs = self.parts.arcs
+        arcs.poll()
+        newest = arcs.table.offset
+        live = [partition for partition in self.partitions.values() if partition.phase is Phase.LIVE]
+        for partition in [each for each in live if arcs.has_news_for(each.table, each.taken_up)]:
+            records, partition.taken_up = arcs.news_for(partition.table), arcs.taken_up
             if partition.knows_all(records):
                 for told in partition.apply_arcs(records, newest):
                     self._tell(partition, told)

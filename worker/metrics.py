@@ -65,6 +65,20 @@ METRICS: Final = (
         "arcfleet_restore_ratio", "gauge", "ratio", (), "Share of the assigned partitions that are restored and live."
     ),
     Metric("arcfleet_arc_version", "gauge", "version", (), "The greatest version of an arc record applied."),
+    Metric(
+        "arcfleet_refused_patterns",
+        "gauge",
+        "patterns",
+        (),
+        "Patterns and arcs of the arcs topic that this worker cannot take, and leaves out.",
+    ),
+    Metric(
+        "arcfleet_lost_partitions_total",
+        "counter",
+        "partitions",
+        (),
+        "Partitions whose damaged state was given up (`--accept-lost-state`).",
+    ),
 )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
@@ -39,6 +39,7 @@ class Phase(Enum):
 ARC_TABLE_KEY: Final = b"\xffarcs"  # no event key: those are UTF-8
 CONDITIONS_KEY: Final = b"\xffconditions"
 NEVER: Final = -(2**63)
+FOREVER: Final = 2**63 - 1
 
 MOVES: Final = {
     Phase.COMING: {Phase.RESTORING, Phase.LIVE},
@@ -85,6 +86,8 @@ class Partition:
     quiet_commits: int = 0  # since the last record
     told_progress: Mark | None = None  # the mark of the last progress record
     table_written: int = -1  # the offset of the arc table that the state topic holds
+    taken_up: int = -1  # how often patterns had come when this one looked last
+    given_up: Sequence[bytes] = ()  # keys whose snapshots the next commit takes away
     conditions: bytes | None = None  # of punctuations, as the state topic holds them
     brought_before: dict[str, int] = field(default_factory=dict)  # the largest times that an engine before this one saw
     committed_largest: Times = field(default_factory=dict)  # those that the owner before this one has committed
@@ -154,7 +157,7 @@ class Partition:
     def apply_conditions(self) -> None:
         """Lets the engine know them as they were committed."""
         for topic, number, *held in json.loads(self.conditions or b"[]"):
-            for ts, when in held:
+            for ts, when in held if topic in self.mark.positions else ():  # else it is a source no more
                 self.engine.punctuate(ts, when, partition=(topic, number))
 
     def apply_arcs(self, records: Iterable[ArcRecord], offset: int) -> list[Changes]:
@@ -174,6 +177,7 @@ class Partition:
         there was told before.
         """
         known = set(self.table.heads)
+        self.table_written = -1  # it changes, perhaps at the same offset
         new = [record for record in records if not isinstance(record, ArcPromise) and record.pattern not in known]
         told = self.apply_arcs([record for record in records if record not in new], offset)
         for record in new:
@@ -192,8 +196,15 @@ class Partition:
             if ts is not None:
                 told.append(beginning.punctuate(ts, partition=(topic, self.number)))
                 self.engine.punctuate(ts, partition=(topic, self.number))
+        told += self.release(beginning, self.mark.positions)
+        self.release(self.engine, self.mark.positions)
         self.apply_conditions()
         return told
+
+    def release(self, engine: Engine, told_of: Collection[str]) -> list[Changes]:
+        """Topics that nobody tells of any more hold no punctuation back: snapshots name sources that are gone."""
+        gone = [place for place in engine.places() if place[1] == self.number and place[0] not in told_of]
+        return [engine.punctuate(FOREVER, partition=place) for place in gone]
 
     def is_at_end(self) -> bool:
         """Whether nothing is left to read, as far as was seen."""

@@ -15,19 +15,21 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from afa import Engine
 from afa.durations import parse_duration
-from arcfleet.fleet.arc_writer import publish_patterns
+from afa.errors import PatternError
+from arcfleet.fleet.arc_writer import publish_patterns, refusal
 from arcfleet.fleet.arcs import ArcTable
 from arcfleet.fleet.document import Fleet, start_time
 from worker.arc_feed import ArcFeed
+from worker.binding import check_room
 from worker.checkpoint import Checkpoint, CommitSettings
 from worker.clients import KafkaClients
 from worker.clock import Clock, SystemClock
 from worker.cloud_events import CloudEvents
-from worker.cluster import UNKNOWN, Cluster, check_cluster, check_partition_count, naming_rights
+from worker.cluster import UNKNOWN, Cluster, check_cluster, check_committed, naming_rights
 from worker.ends import Ends
 from worker.errors import ResetError, WorkerError
 from worker.fitness import check_fitness
-from worker.health import HealthServer
+from worker.health import Answer, HealthServer
 from worker.loop import Loop, Parts
 from worker.metrics import Metrics
 from worker.observing import Observer
@@ -109,11 +111,12 @@ class Process:
         publisher = self._publisher(producer)
         checkpoint = Checkpoint(self._commit_settings(), consumer, publisher, clock, self.watchdog)
         query = self.clients.query()
-        if not self.options.accept_lost_state:
-            check_partition_count(query, fleet, self.cluster.partitions)
-        arcs = ArcFeed(self.clients.reader(), fleet.topic("arcs"), lambda what: self.say("bad arc record", why=what))
+        accepts = self.options.accept_lost_state
+        check_committed(query, fleet, self.cluster.partitions, accepts_lost_state=accepts)
+        arcs = self._arc_feed()
         arcs.read_to_end(query, fleet.start_deadline_s, clock.monotonic)
-        self.make_engine(arcs.table)  # a pattern that cannot run here is refused before anything is consumed
+        for name, error in arcs.refused.items():  # before anything is consumed
+            raise refusal(name, error, fleet.topic("arcs"))
         topics = [source.topic for source in fleet.sources]
         ends = Ends(consumer)
         observer = Observer(self.metrics, clock, self.options.instance, ends, UNITS_PER_S[fleet.unit])
@@ -142,6 +145,14 @@ class Process:
         checkpoint.begin()
         self.loop.subscribe()
         return self.loop
+
+    def alive(self) -> Answer:
+        """Making progress, or nothing to do; a start ends by itself, or by its deadline."""
+        return (True, {"alive": True, "starting": True}) if self.loop is None else self._parts.observer.alive()
+
+    def is_ready(self) -> Answer:
+        """Assigned and restored."""
+        return (False, {"ready": False}) if self.loop is None else self._parts.observer.is_ready()
 
     def run(self) -> None:
         """Steps until it is told to stop. Raises WorkerError."""
@@ -237,6 +248,22 @@ class Process:
             engine.change_arc(table.promise.as_change())
         return engine
 
+    def judged(self, table: ArcTable) -> Engine:
+        """The same; raises PatternError if the fleet cannot run a pattern."""
+        try:
+            return self.make_engine(table)
+        except WorkerError as error:
+            raise PatternError(error.what, fix=error.fix) from None
+
+    def _arc_feed(self) -> ArcFeed:
+        return ArcFeed(
+            self.clients.reader(),
+            self.fleet.topic("arcs"),
+            self.judged,
+            lambda what: self.say("bad arc record", why=what),
+            lambda count: self.metrics.set("arcfleet_refused_patterns", count),
+        )
+
     def _producer(self) -> Any:
         producer = self.clients.producer(self.transactional_id if self.exactly_once else None)
         if self.exactly_once:
@@ -296,6 +323,8 @@ class Process:
             clock=self.clock,
             fence=self._fence,
             start_of=lambda topic, number: self._start_of(query, topic, number),
+            say=self.say,
+            count_lost=lambda: self.metrics.add("arcfleet_lost_partitions_total", 1),
         )
         return Restorer(sources, verify=self.exactly_once, accept_lost_state=self.options.accept_lost_state)
 
@@ -357,22 +386,38 @@ def run(
     listening: Callable[[str], None],
 ) -> None:
     """Publishes the patterns that are new, and runs a worker until it is told to stop. Raises WorkerError, AfaError."""
-    process = Process(fleet, options, say, cluster=check_cluster(fleet, say, publishes=bool(documents)))
-    if documents:
-        with naming_rights(fleet):
-            published = publish_patterns(documents, fleet.name, process.clients)
-        say("patterns", published=published)
-    process.watchdog.start()
-    with obeying_signals(process):
-        _start_within_deadline(process, say)
-        observer = process._parts.observer
-        health = HealthServer(options.host, options.port, process.metrics.registry, observer.alive, observer.is_ready)
-        listening(health.url)
+    process = Process(fleet, options, say)
+    check_room([source.topic for source in fleet.sources], process.transactional_id)
+    with health_door(process) as url:
+        process.cluster = check_cluster(fleet, say, publishes=bool(documents))
+        if documents:
+            with naming_rights(fleet):
+                published = publish_patterns(documents, fleet.name, process.clients, process.judged)
+            say("patterns", published=published)
+        process.watchdog.start()
         try:
-            process.run()
+            with obeying_signals(process):
+                _start_within_deadline(process, say)
+                listening(url)
+                process.run()
         finally:
-            health.close()
             process.watchdog.stop()
+
+
+@contextlib.contextmanager
+def health_door(process: Process) -> Iterator[str]:
+    """Its address. It is opened before anything else: who cannot listen must not join a group, or publish. Raises
+    WorkerError."""
+    options = process.options
+    try:
+        health = HealthServer(options.host, options.port, process.metrics.registry, process.alive, process.is_ready)
+    except OSError as error:
+        fix = "end what listens there, or give another --port (0: any free one)"
+        raise WorkerError(f"cannot listen on {options.host}:{options.port}: {error.strerror}", fix=fix) from None
+    try:
+        yield health.url
+    finally:
+        health.close()
 
 
 def _start_within_deadline(process: Process, say: Say) -> None:

@@ -9,16 +9,21 @@
 6. The replay, by the ordinary loop, up to what was committed, with output suppressed; then the committed punctuations.
 
 Later arc records are ordinary corrections. A dead owner's transaction is not waited for: it is fenced.
+
+What is damaged ends the process; with `--accept-lost-state` the partition gives its state up and goes on from what was
+committed, and its first commit takes the snapshots away that nobody can use.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
+import msgpack
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from afa import Engine
@@ -32,6 +37,7 @@ from worker.cluster import partitions_changed
 from worker.errors import WorkerError
 from worker.partition import ARC_TABLE_KEY, CONDITIONS_KEY, Partition, Phase, Snapshots
 from worker.reactions import raise_for, reaction_of_consumer
+from worker.source_changes import Regroup, added, check_removed, fitted, regrouping, removed
 from worker.traces import Traces
 
 ASK_S: Final = 1.0  # for committed offsets; unstable ones time out
@@ -42,8 +48,19 @@ FILL_KEYS: Final = 20_000  # restored in one slice
 END_S: Final = 5.0
 LOST_STATE: Final = "restart with --accept-lost-state: partial matches of this partition begin anew"
 
+
+class DamagedError(Exception):
+    """The state of a partition is not what was committed, or cannot be read."""
+
+    def __init__(self, what: str, fix: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.fix = fix or LOST_STATE
+
+
 MakeEngine = Callable[[ArcTable], Engine]
 State = tuple[bytes | None, bytes, bytes | None]
+Held = list[tuple[str, int]]  # by topic: the first offset that a snapshot does not hold
 
 
 @dataclass
@@ -62,13 +79,17 @@ class _Restoration:
     """What has been found out so far of one partition."""
 
     number: int
+    committed: tuple[int, str]  # offset and metadata of the first topic
     binding: Binding | None  # none: nothing was ever committed for it
+    damage: DamagedError | None  # of the metadata
     readings: list[_Reading]  # the first is being read; none left: the engine is being filled
     # By key: the snapshot, none if it is back at the start, the offsets that it holds, and traces of its events.
     values: dict[bytes, State] = field(default_factory=dict)
     left_out: set[tuple[str, int]] = field(default_factory=set)
+    stored: Sequence[bytes] = ()  # keys with something in the state topic
     partition: Partition | None = None
     waiting: Iterator[tuple[bytes, State]] = field(default_factory=lambda: iter(()))
+    regroup: Regroup = lambda snapshot: snapshot
 
 
 @dataclass(frozen=True)
@@ -85,6 +106,8 @@ class Sources:
     clock: Clock
     fence: Callable[[str], None]  # ends the transaction of an owner that is gone
     start_of: Callable[[str, int], int]  # where a new fleet starts in a partition of a topic
+    say: Callable[..., None]
+    count_lost: Callable[[], None]  # a partition gave its state up
 
     @property
     def topics(self) -> list[str]:
@@ -97,7 +120,7 @@ class Restorer:
     def __init__(self, sources: Sources, *, verify: bool, accept_lost_state: bool) -> None:
         self._from = sources
         self._state, self._late = f"{sources.prefix}.state", f"{sources.prefix}.late"
-        self._verify = verify and not accept_lost_state
+        self._verify, self._accepts = verify, accept_lost_state
         self._now: _Restoration | None = None
         self._left_out: dict[int, set[tuple[str, int]]] = {}
 
@@ -113,10 +136,13 @@ class Restorer:
         if restoration.readings:
             self._read(restoration, restoration.readings[0])
             return None
-        if restoration.partition is None:
-            restoration.partition = self._made(restoration, table)
-        if restoration.partition is None or self._fill(restoration, restoration.partition):
-            self._now = None
+        try:
+            if restoration.partition is None:
+                restoration.partition = self._made(restoration, table)
+            if restoration.partition is None or self._fill(restoration, restoration.partition):
+                self._now = None
+        except DamagedError as damage:
+            restoration.partition, self._now = self._given_up(restoration, damage, table), None
         return restoration.partition if self._now is None else None
 
     def abandon(self, number: int) -> None:
@@ -131,7 +157,7 @@ class Restorer:
     # What was committed ----------------------------------------------------------------------------------------------
 
     def _begin(self, number: int) -> _Restoration | None:
-        if self._verify and self._from.partitions is not None and number >= self._from.partitions:
+        if self._verify and not self._accepts and self._from.partitions is not None and number >= self._from.partitions:
             raise partitions_changed(number + 1, self._from.partitions)
         try:
             first = self._from.consumer.committed([TopicPartition(self._from.topics[0], number)], ASK_S)[0]
@@ -139,13 +165,17 @@ class Restorer:
             raise_for(reaction_of_consumer(error.args[0]), error.args[0], "asking for committed offsets")
             self._fence_owner(number)  # unstable: an open transaction holds them, and is not waited for
             return None
-        binding = self._binding(number, first)
+        binding, damage = None, None
+        try:
+            binding = self._binding(number, first)
+        except DamagedError as found:
+            damage = found
         now = self._from.clock.monotonic()
         readings = [_Reading(self._state, number, 0, self._end(self._state, number), now)]
         if binding is not None:
             readings.append(_Reading(self._late, number, binding.restore.late, self._end(self._late, number), now))
         self._assign(readings[0])
-        return _Restoration(number, binding, readings)
+        return _Restoration(number, (first.offset, first.metadata or ""), binding, damage, readings)
 
     def _binding(self, number: int, committed: Any) -> Binding | None:
         if committed.offset < 0:
@@ -153,15 +183,15 @@ class Restorer:
         try:
             return Binding.read(committed.metadata or "")
         except Fault as fault:
-            raise WorkerError(f"partition {number}: {fault.what}", fix=fault.fix or LOST_STATE) from None
+            raise DamagedError(f"partition {number}: {fault.what}", fault.fix) from None
 
     def _fence_owner(self, number: int) -> None:
         """Whoever reads without regard to transactions learns who committed last."""
         try:
             first = self._from.query.committed([TopicPartition(self._from.topics[0], number)], ASK_S)[0]
-        except KafkaException:
+            binding = self._binding(number, first)
+        except (KafkaException, DamagedError):
             return
-        binding = self._binding(number, first)
         if binding is not None:
             self._from.fence(binding.owner)
 
@@ -203,7 +233,8 @@ class Restorer:
             return
         headers = dict(message.headers() or ())
         if reading.topic == self._late:
-            restoration.left_out.add((headers["arcfleet.topic"].decode(), int(headers["arcfleet.offset"])))
+            with suppress(KeyError, ValueError):  # else no worker wrote it
+                restoration.left_out.add((headers["arcfleet.topic"].decode(), int(headers["arcfleet.offset"])))
         else:
             restoration.values[message.key() or b""] = (
                 message.value(),
@@ -216,6 +247,9 @@ class Restorer:
 
     def _made(self, restoration: _Restoration, table: ArcTable) -> Partition | None:
         number, binding = restoration.number, restoration.binding
+        restoration.stored = [key for key, (value, *_) in restoration.values.items() if value is not None]
+        if restoration.damage is not None:
+            raise restoration.damage
         if binding is None:
             return self._new(restoration, table)
         snapshots = Snapshots()
@@ -224,27 +258,49 @@ class Restorer:
         if self._verify and (len(snapshots), snapshots.total) != (binding.snapshots, binding.checksum):
             self._check_again(restoration, binding, len(snapshots))
             return None
-        packed = restoration.values.pop(ARC_TABLE_KEY, None)
-        applied = ArcTable.unpacked(packed[0]) if packed and packed[0] else ArcTable()
+        applied = self._applied(restoration)
+        now = self._of_now(binding, number)
+        restoration.regroup = regrouping(applied.heads.values(), binding.committed.positions, self._from.topics)
         engine, traces = self._from.make_engine(applied), Traces(self._from.sources)
-        partition = Partition(number, engine, applied, binding.restore, traces, snapshots=snapshots)
+        partition = Partition(number, engine, applied, now.restore, traces, snapshots=snapshots)
         partition.table_written = applied.offset
         partition.conditions, *_ = restoration.values.pop(CONDITIONS_KEY, (None, b"", None))
-        partition.replay_to = binding.committed
+        partition.replay_to = now.committed
         partition.committed_largest = binding.largest
         partition.move(Phase.RESTORING)
         restoration.waiting = iter(restoration.values.items())
         self._left_out[number] = restoration.left_out
-        punctuate(partition.engine, number, binding.restore)
+        punctuate(partition.engine, number, now.restore)
         return partition
+
+    def _applied(self, restoration: _Restoration) -> ArcTable:
+        """The arcs as they were applied."""
+        packed, *_ = restoration.values.pop(ARC_TABLE_KEY, (None, b"", None))
+        try:
+            return ArcTable.unpacked(packed) if packed else ArcTable()
+        except AfaError as error:
+            raise DamagedError(f"{self._state}/{restoration.number}: {error.what}", error.fix) from None
+
+    def _of_now(self, binding: Binding, number: int) -> Binding:
+        """What was committed, for the sources of now."""
+        topics = self._from.topics
+        if not self._accepts:
+            check_removed(binding, topics, number)
+        for topic in removed(binding, topics):
+            self._from.say("source removed", topic=topic, partition=number)
+        starts = {topic: self._from.start_of(topic, number) for topic in added(binding, topics)}
+        for topic, offset in starts.items():
+            self._from.say("source added", topic=topic, partition=number, offset=offset)
+        return fitted(binding, topics, starts)
 
     def _new(self, restoration: _Restoration, table: ArcTable) -> Partition | None:
         number = restoration.number
         if self._verify and any(value for value, *_ in restoration.values.values()):
             if self._was_committed_since(restoration):
                 return None
-            what = f"{self._state}/{number} holds state, but the group has no offsets for partition {number}"
-            raise WorkerError(what, fix=LOST_STATE)
+            raise DamagedError(
+                f"{self._state}/{number} holds state, but the group has no offsets for partition {number}"
+            )
         positions = {topic: self._from.start_of(topic, number) for topic in self._from.topics}
         mark = Mark(positions, dict.fromkeys(positions), self._end(self._late, number))
         traces = Traces(self._from.sources)
@@ -252,31 +308,71 @@ class Restorer:
         partition.move(Phase.LIVE)
         return partition
 
+    def _given_up(self, restoration: _Restoration, damage: DamagedError, table: ArcTable) -> Partition:
+        """The partition without its state, from what was committed on. Raises WorkerError if that was not accepted."""
+        number = restoration.number
+        if not self._accepts:
+            raise WorkerError(damage.what, fix=damage.fix)
+        self._from.say("state given up", partition=number, keys=len(restoration.stored), why=damage.what)
+        self._from.count_lost()
+        if restoration.binding is not None:
+            mark = self._of_now(restoration.binding, number).committed
+        else:
+            positions = self._committed_positions(number)
+            mark = Mark(positions, dict.fromkeys(positions), self._end(self._late, number))
+        engine, traces = self._from.make_engine(table), Traces(self._from.sources)
+        partition = Partition(number, engine, table.copy(), mark, traces, given_up=restoration.stored)
+        if restoration.binding is not None:
+            partition.committed_largest = restoration.binding.largest
+        punctuate(engine, number, mark)
+        partition.release(engine, mark.positions)
+        partition.move(Phase.LIVE)
+        return partition
+
+    def _committed_positions(self, number: int) -> dict[str, int]:
+        """Of each topic the offset that the group has, whoever committed it; else where a new fleet starts."""
+        places = [TopicPartition(topic, number) for topic in self._from.topics]
+        offsets = {place.topic: place.offset for place in self._from.consumer.committed(places, ASK_S)}
+        return {topic: at if at >= 0 else self._from.start_of(topic, number) for topic, at in offsets.items()}
+
     def _check_again(self, restoration: _Restoration, binding: Binding, found: int) -> None:
         if not self._was_committed_since(restoration):
             what = f"{self._state}/{restoration.number} is damaged: {found} snapshots with another checksum than the "
             fix = "look for who else writes or deletes there; " + LOST_STATE
-            raise WorkerError(f"{what}{binding.snapshots} that were committed", fix=fix)
+            raise DamagedError(f"{what}{binding.snapshots} that were committed", fix)
 
     def _was_committed_since(self, restoration: _Restoration) -> bool:
         """What was committed may have been read before the last owner's commit; then all is read anew."""
         first = self._from.consumer.committed([TopicPartition(self._from.topics[0], restoration.number)], ASK_S)[0]
-        return self._binding(restoration.number, first) != restoration.binding
+        return (first.offset, first.metadata or "") != restoration.committed
 
     def _fill(self, restoration: _Restoration, partition: Partition) -> bool:
         """Restores a slice of the keys; whether all are."""
-        offsets: dict[bytes, list[tuple[str, int]]] = {}
-        slice_ = []
-        for key, (value, held, traces) in islice(restoration.waiting, FILL_KEYS):
-            partition.traces.restore(key.decode(), traces)
-            if held not in offsets:
-                offsets[held] = list(json.loads(held).items())
-            slice_.append((key.decode(), value, offsets[held]))
+        slice_ = self._slice(restoration, partition)
         try:
             partition.engine.restore_keys(partition.number, slice_)
         except AfaError as error:
-            raise WorkerError(f"{self._state}/{partition.number}: {error.what}", fix=error.fix or LOST_STATE) from None
-        return len(slice_) < FILL_KEYS
+            raise DamagedError(f"{self._state}/{partition.number}: {error.what}", error.fix) from None
+        if len(slice_) == FILL_KEYS:
+            return False
+        partition.release(partition.engine, partition.mark.punctuations)
+        return True
+
+    def _slice(self, restoration: _Restoration, partition: Partition) -> list[tuple[str, bytes | None, Held]]:
+        """Some keys with their snapshots, and what these hold."""
+        known: dict[bytes, Held] = {}
+        taken: list[tuple[str, bytes | None, Held]] = []
+        try:
+            for key, (value, held, traces) in islice(restoration.waiting, FILL_KEYS):
+                # A tombstone may be of what a stranger wrote.
+                name = key.decode(errors="strict" if value is not None else "replace")
+                partition.traces.restore(name, traces)
+                if held not in known:
+                    known[held] = [place for place in json.loads(held).items() if place[0] in self._from.topics]
+                taken.append((name, restoration.regroup(value), known[held]))
+        except (AfaError, ValueError, TypeError, AttributeError, msgpack.UnpackException) as error:
+            raise DamagedError(f"{self._state}/{partition.number}: a damaged record: {error}") from None
+        return taken
 
 
 def punctuate(engine: Engine, number: int, mark: Mark) -> None:

@@ -44,7 +44,8 @@ def run(fleet_file: Path, patterns: Path, events: int) -> dict[str, float]:
     collect_rarely()
     process = Process(load_fleet(fleet_file), Options("bench", True), lambda *_, **__: None)
     loaded = load_documents(*patterns.iterdir(), unit=process.fleet.unit)
-    publish_patterns([document for document, _ in loaded], process.fleet.name, process.clients)
+    documents = [document for document, _ in loaded]
+    publish_patterns(documents, process.fleet.name, process.clients, process.judged)
     loop = process.start()
     observing = Stopwatch()
     for name in _OBSERVED:

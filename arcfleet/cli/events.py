@@ -64,8 +64,9 @@ def publish(  # noqa: PLR0917 - the flags of the contract
             told, topic, "arcfleet topics apply --sources N makes it" if source else "correct --topic"
         )
         seconds = _publish(publisher, input_tape, rate)
-    if publisher.punctuations and source and not source.punctuation.in_band:
-        _say(f"note: the source {topic} expects no punctuations (fix: `punctuation: {{in_band: true}}` in the fleet)")
+    if publisher.punctuations and source and source.punctuation.in_band is False:
+        what = f"note: the source {topic} expects no punctuations: they are bad records"
+        _say(f"{what} (fix: delete `in_band: false` in the fleet)")
     counts = {"records": publisher.records, "punctuations": publisher.punctuations, "partitions": publisher.partitions}
     _write({"topic": topic, **counts, "seconds": round(seconds, 3)}, Format.json if json_output else output)
 

@@ -28,6 +28,7 @@ from arcfleet.cli.fleet_options import (
     fleet_from,
 )
 from arcfleet.cli.output import EXIT_SYSTEM, refuse, talk, write_json
+from arcfleet.fleet.arc_writer import PATTERNS_WRITER
 from arcfleet.fleet.document import Fleet
 
 _INSTANCE = re.compile(r"[A-Za-z0-9._-]{1,200}")
@@ -82,6 +83,9 @@ def worker(  # noqa: PLR0917 - the flags of the contract
     )
     if instance is not None and not _INSTANCE.fullmatch(instance):
         raise refuse(f"--instance {instance}: 1 to 200 letters, digits, dots, underscores and hyphens")
+    if instance == PATTERNS_WRITER:
+        told = f"`{loaded.name}-{instance}` is the transactional id of workers that publish patterns"
+        raise refuse(f"--instance {instance}: {told}, and they would end each other; choose another name")
     documents = _documents(patterns, loaded.unit)
     _run(loaded, instance, documents, door=(host, port), accept_lost_state=accept_lost_state)
 

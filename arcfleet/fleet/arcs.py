@@ -8,18 +8,20 @@ coordinator write it, both through `stamp`.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from afa.document import build_pattern
 from afa.durations import FleetUnit
-from afa.errors import PatternError, RecordError
+from afa.errors import AfaError, PatternError, RecordError
 from afa.pattern import Pattern
 from afa.reading import Fault, Fields, check_int64
 
 PUNCTUATION_KEY: Final = b"!punctuation"
 MAX_ARC_RECORD_BYTES: Final = 1_048_576
+SHOWN_CHARACTERS: Final = 80  # of each of two values that differ
+_ABSENT: Final = object()
 
 Lifetime: TypeAlias = tuple[int | None, int | None]
 Written: TypeAlias = tuple[bytes, bytes]  # key and value of a record
@@ -72,19 +74,33 @@ class ArcPromise:
 ArcRecord: TypeAlias = Head | StampedArc | ArcPromise
 
 
-def read_arc_record(value: bytes | None) -> ArcRecord:
+@dataclass(frozen=True)
+class Removal:
+    """A tombstone whose key is the name of a pattern: it takes one away that the fleet cannot run."""
+
+    pattern: str
+
+
+def read_arc_record(value: bytes | None, key: bytes | None = None) -> ArcRecord | Removal:
     """What a record of the topic says; unknown fields are ignored. Raises RecordError."""
-    if value is None or len(value) > MAX_ARC_RECORD_BYTES:
-        what = "a tombstone" if value is None else f"more than {MAX_ARC_RECORD_BYTES:,} bytes (max_arc_record_bytes)"
-        raise RecordError(
-            f"{what} on the arcs topic", fix="end an arc by its lifetime; only the coordinator writes here"
-        )
+    if value is None:
+        return _removal(key)
+    if len(value) > MAX_ARC_RECORD_BYTES:
+        what = f"more than {MAX_ARC_RECORD_BYTES:,} bytes (max_arc_record_bytes) on the arcs topic"
+        raise RecordError(what, fix="end an arc by its lifetime; only the coordinator writes here")
     try:
         return _read(json.loads(value))
     except (ValueError, RecursionError):
         raise RecordError("an arc record that is not JSON", fix="only the coordinator writes here") from None
     except Fault as fault:
         raise RecordError(fault.what, fix=fault.fix) from None
+
+
+def _removal(key: bytes | None) -> Removal:
+    name = (key or b"").decode(errors="replace")
+    if not name or "/" in name or name.startswith("!"):
+        raise RecordError("a tombstone of no pattern on the arcs topic", fix="end an arc by its lifetime")
+    return Removal(name)
 
 
 def _read(value: Any) -> ArcRecord:
@@ -110,47 +126,70 @@ class ArcTable:
     arcs: dict[tuple[str, str], StampedArc] = field(default_factory=dict)
     promise: ArcPromise | None = None
     offset: int = 0  # the next record to read
+    version: int = 0  # the greatest one that was seen
+    removed: set[str] = field(default_factory=set)  # patterns that a tombstone takes away, if they cannot run
 
-    @property
-    def version(self) -> int:
-        """The greatest one that was seen."""
-        versions = [head.version for head in self.heads.values()] + [arc.version for arc in self.arcs.values()]
-        return max(versions, default=0)
-
-    def apply(self, record: ArcRecord) -> bool:
+    def apply(self, record: ArcRecord | Removal) -> bool:
         """Takes a record in; whether it says something new. Raises RecordError if an arc comes before its head."""
-        if isinstance(record, ArcPromise):
-            if self.promise is not None and record.ts <= self.promise.ts:
-                return False
-            self.promise = record
-            return True
-        if isinstance(record, Head):
-            known: Head | StampedArc | None = self.heads.get(record.pattern)
-            if known is not None and known.version >= record.version:
-                return False
-            self.heads[record.pattern] = record
-            return True
-        if record.pattern not in self.heads:
-            raise RecordError(f"an arc of the pattern `{record.pattern}`, whose head did not come before it")
-        key = (record.pattern, record.body["id"])
-        known = self.arcs.get(key)
-        if known is not None and known.version >= record.version:
+        if not self.says_new(record):
             return False
-        self.arcs[key] = record
+        if isinstance(record, ArcPromise):
+            self.promise = record
+        elif isinstance(record, Removal):
+            self.removed.add(record.pattern)
+        else:
+            self.version = max(self.version, record.version)
+            if isinstance(record, Head):
+                self._begin(record)
+            else:
+                self.arcs[record.pattern, record.body["id"]] = record
         return True
+
+    def says_new(self, record: ArcRecord | Removal) -> bool:
+        """Whether the table does not know of it. Raises RecordError if an arc comes before its head."""
+        if isinstance(record, ArcPromise):
+            return self.promise is None or record.ts > self.promise.ts
+        head = self.heads.get(record.pattern)
+        if isinstance(record, Removal):
+            return head is not None and record.pattern not in self.removed
+        if isinstance(record, Head):
+            return head is None or head.version < record.version
+        if head is None:
+            raise RecordError(f"an arc of the pattern `{record.pattern}`, whose head did not come before it")
+        arc = self.arcs.get((record.pattern, record.body["id"]))
+        return record.version > (head if arc is None else arc).version
+
+    def _begin(self, head: Head) -> None:
+        """All arcs of a generation come behind its head: older ones are of a former one."""
+        self.heads[head.pattern] = head
+        self.removed.discard(head.pattern)
+        for arc in self.arcs_of(head.pattern):
+            if arc.version < head.version:
+                del self.arcs[arc.pattern, arc.body["id"]]
 
     def copy(self) -> ArcTable:
         """One that can go on by itself."""
-        return ArcTable(dict(self.heads), dict(self.arcs), self.promise, self.offset)
+        return self.without(())
 
     def without(self, patterns: Collection[str]) -> ArcTable:
         """That of all other patterns."""
         heads = {name: head for name, head in self.heads.items() if name not in patterns}
         arcs = {key: arc for key, arc in self.arcs.items() if key[0] in heads}
-        return ArcTable(heads, arcs, self.promise, self.offset)
+        return ArcTable(heads, arcs, self.promise, self.offset, self.version, self.removed - set(patterns))
+
+    def joined(self, other: ArcTable, patterns: Collection[str]) -> ArcTable:
+        """This one, and some patterns of another one."""
+        more = other.without(other.heads.keys() - set(patterns))
+        version = max(self.version, other.version)
+        heads, arcs, removed = self.heads | more.heads, self.arcs | more.arcs, self.removed | more.removed
+        return ArcTable(heads, arcs, self.promise, self.offset, version, removed)
 
     def arcs_of(self, pattern: str) -> list[StampedArc]:
         return [arc for (name, _), arc in self.arcs.items() if name == pattern]
+
+    def records_of(self, pattern: str) -> list[ArcRecord]:
+        """Records that make one pattern: its head comes before its arcs."""
+        return [self.heads[pattern], *self.arcs_of(pattern)]
 
     def document(self, pattern: str) -> dict[str, Any]:
         """The whole pattern document of a generation."""
@@ -165,9 +204,8 @@ class ArcTable:
 
     def records(self) -> Iterator[ArcRecord]:
         """Records that make this table from nothing."""
-        for name, head in self.heads.items():
-            yield head
-            yield from self.arcs_of(name)
+        for name in self.heads:
+            yield from self.records_of(name)
         if self.promise is not None:
             yield self.promise
 
@@ -189,6 +227,27 @@ class ArcTable:
         except (ValueError, KeyError, TypeError, Fault):
             raise RecordError("a damaged arc table in the state topic") from None
         return table
+
+
+def admit(
+    base: ArcTable, other: ArcTable, patterns: Sequence[str], check: Callable[[ArcTable], object]
+) -> tuple[ArcTable, dict[str, AfaError]]:
+    """The table with as many of these patterns more as pass the check, and why the others do not.
+
+    The check looks at a table as a whole, which takes a while: so halves are looked at, not one after the other.
+    """
+    whole = base.joined(other, patterns)
+    try:
+        check(whole)
+    except AfaError as error:
+        if len(patterns) < 2:
+            return base, dict.fromkeys(patterns, error)
+    else:
+        return whole, {}
+    middle = len(patterns) // 2
+    base, refused = admit(base, other, patterns[:middle], check)
+    base, more = admit(base, other, patterns[middle:], check)
+    return base, refused | more
 
 
 def arc_in_document(arc: StampedArc) -> dict[str, Any]:
@@ -243,24 +302,65 @@ def stamp(documents: Iterable[Mapping[str, Any]], table: ArcTable) -> list[ArcRe
 def difference_to(
     table: ArcTable, name: str, head: Mapping[str, Any], arcs: list[tuple[dict[str, Any], Lifetime]]
 ) -> str | None:
-    """Where a pattern differs from the one that runs, in words; none if nowhere."""
-    running = table.heads[name].document
-    for option in sorted({*head, *running}):
-        if head.get(option) != running.get(option):
-            return f"`{option}` is {_short(running.get(option))} there, {_short(head.get(option))} here"
-    there = {arc.body["id"]: (dict(arc.body), arc.valid) for arc in table.arcs_of(name)}
-    here = {body["id"]: (body, valid) for body, valid in arcs}
-    for arc in sorted({*there, *here}):
-        if there.get(arc) != here.get(arc):
-            return f"the arc `{arc}` is {_short(there.get(arc))} there, {_short(here.get(arc))} here"
+    """Where a pattern differs from the one that runs, in words; none if nowhere. As JSON has it: 0 is not 0.0."""
+    running = _plain(table.heads[name].document)
+    if found := _first_difference(running, _plain(head), ()):
+        return f"`{'.'.join(found.path)}` is {found.words()}"
+    there = {arc.body["id"]: _plain(arc_in_document(arc)) for arc in table.arcs_of(name)}
+    here = {body["id"]: _plain(arc_in_document(StampedArc(name, 0, body, valid))) for body, valid in arcs}
+    found = _first_difference(there, here, ())
+    if found is None:
+        return None
+    arc, *place = found.path
+    where = f"the arc `{arc}`, its `{'.'.join(place)}`," if place else f"the arc `{arc}`"
+    return f"{where} is {found.words()}"
+
+
+@dataclass(frozen=True)
+class _Difference:
+    path: tuple[str, ...]
+    there: Any
+    here: Any
+
+    def words(self) -> str:
+        both = (self.there, self.here)
+        texts = ["absent" if value is _ABSENT else json.dumps(value, ensure_ascii=False) for value in both]
+        pairs = enumerate(zip(*texts, strict=False))
+        at = next((place for place, (one, other) in pairs if one != other), min(map(len, texts)))
+        there, here = (_excerpt(text, at) for text in texts)
+        return f"{there} there, {here} here"
+
+
+def _plain(value: object) -> Any:
+    """As it is after it was written and read."""
+    return json.loads(json.dumps(value))
+
+
+def _first_difference(there: Any, here: Any, path: tuple[str, ...]) -> _Difference | None:
+    """The innermost mapping's field in which the two differ."""
+    if not (isinstance(there, dict) and isinstance(here, dict)):
+        return None if _same(there, here) else _Difference(path, there, here)
+    for name in sorted({*there, *here}):
+        found = _first_difference(there.get(name, _ABSENT), here.get(name, _ABSENT), (*path, name))
+        if found is not None:
+            return found
     return None
 
 
-def _short(value: object) -> str:
-    if value is None:
-        return "absent"
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 80 else text[:77] + "..."
+def _same(there: Any, here: Any) -> bool:
+    """As JSON has it, which knows 0, 0.0 and false apart."""
+    if there is _ABSENT or here is _ABSENT:
+        return there is here
+    return json.dumps(there, sort_keys=True) == json.dumps(here, sort_keys=True)
+
+
+def _excerpt(text: str, at: int) -> str:
+    """The text around a place, if it is too long to be shown whole."""
+    if len(text) <= SHOWN_CHARACTERS:
+        return text
+    begin = max(0, min(at - SHOWN_CHARACTERS // 2, len(text) - SHOWN_CHARACTERS))
+    end = begin + SHOWN_CHARACTERS
+    return ("..." if begin else "") + text[begin:end] + ("..." if end < len(text) else "")
 
 
 def _json(value: object) -> bytes:

@@ -172,8 +172,9 @@ def test_what_cannot_be_published_is_explained(kafka, tape, tmp_path):
 
 def test_how_the_fleet_reads_is_said(kafka, tape, tmp_path):
     topic, other = kafka.create_topic(), kafka.create_topic()
-    usual = fleet_in(tmp_path / "usual.yaml", kafka, [{"topic": topic, "punctuation": {"in_band": True}}])
-    mapped = fleet_in(tmp_path / "mapped.yaml", kafka, [{"topic": topic, "data": "."}])
+    usual = fleet_in(tmp_path / "usual.yaml", kafka, [{"topic": topic}])
+    without = {"punctuation": {"in_band": False}}
+    mapped = fleet_in(tmp_path / "mapped.yaml", kafka, [{"topic": topic, "data": "."} | without])
     quiet, told, foreign = together(
         [
             ["events", "publish", tape, "--fleet", usual],

@@ -93,6 +93,7 @@ class Simulation:
     partitions: int = 3
     workers: int = 3
     static: bool = True
+    accepts_lost_state: bool = False
     traced: bool = False  # whether events come with a trace context
     chances: Chances = field(default_factory=Chances)
     trace: list[str] = field(default_factory=list)
@@ -198,7 +199,7 @@ class Simulation:
             slot.clients = FakeClients(self.broker, self.fleet, slot.name, slot.name if slot.is_static else None)
             slot.process = Process(
                 self.fleet,
-                Options(slot.name, slot.is_static),
+                Options(slot.name, slot.is_static, accept_lost_state=self.accepts_lost_state),
                 lambda what, **told: self._note(slot, f"{what} {told}"),
                 clock=self.clock,
                 clients=slot.clients,

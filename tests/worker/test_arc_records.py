@@ -77,13 +77,51 @@ def test_what_is_there_with_the_same_content_changes_nothing():
         (Q1 | {"final": ["m"]}, "`final`"),
         (Q1 | {"within": 5}, "`within` is absent there, 5 here"),
         (Q1 | {"arcs": Q1["arcs"][:1]}, "the arc `b`"),
+        (
+            Q1 | {"arcs": Q1["arcs"][:1]},
+            'is {"id": "b", "from": "m", "to": "f", "when": "e.x > 0", "valid": [1000, null]} there',
+        ),
         (Q1 | {"arcs": [Q1["arcs"][0], Q1["arcs"][1] | {"valid": [2000, None]}]}, "the arc `b`"),
+        (
+            Q1 | {"arcs": [Q1["arcs"][0], Q1["arcs"][1] | {"valid": [2000, None]}]},
+            "the arc `b`, its `valid`, is [1000, null] there, [2000, null] here",
+        ),
+        (
+            Q1 | {"arcs": [Q1["arcs"][0] | {"when": "absent"}, Q1["arcs"][1]]},
+            'its `when`, is "e.x < 0" there, "absent" here',
+        ),
     ],
 )
 def test_what_is_there_with_another_content_is_refused_and_the_difference_named(changed, named):
     with pytest.raises(PatternError, match="differs") as caught:
         stamp([changed], table_of(Q1))
     assert named in caught.value.what
+
+
+@pytest.mark.parametrize("here", [0.0, False, -0.0, "0"])
+def test_values_of_another_type_are_another_content(here):
+    numbered = Q1 | {"registers": {"n": 0}}
+    with pytest.raises(PatternError, match=rf"`registers\.n` is 0 there, {json.dumps(here)} here"):
+        stamp([numbered | {"registers": {"n": here}}], table_of(numbered))
+
+
+def test_the_order_of_fields_and_what_json_makes_of_a_name_are_no_difference():
+    typed = Q1 | {"events": {"5": {"x": "int", "y": "int"}}}
+    again = dict(reversed((Q1 | {"events": {5: {"y": "int", "x": "int"}}}).items()))
+    assert stamp([again], table_of(typed)) == []
+
+
+@pytest.mark.parametrize("place", [0, 100, 199])
+def test_long_values_are_shown_where_they_differ(place):
+    conditions = [f"e.x{number} > {number}" for number in range(200)]
+    other = [*conditions[:place], "e.here == 5", *conditions[place + 1 :]]
+    there, here = ({**Q1["arcs"][0], "when": " or ".join(parts)} for parts in (conditions, other))
+    with pytest.raises(PatternError) as caught:
+        stamp([Q1 | {"arcs": [here, Q1["arcs"][1]]}], table_of(Q1 | {"arcs": [there, Q1["arcs"][1]]}))
+    _, shown = caught.value.what.split("differs: ")
+    assert f"e.x{place} > {place}" in shown.split(" there, ")[0]
+    assert "e.here == 5" in shown.split(" there, ")[1]
+    assert len(shown) < 250
 
 
 @given(st.permutations([1, 2, 3, 4]))

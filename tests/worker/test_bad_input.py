@@ -3,6 +3,7 @@
 import json
 import random
 import signal
+import socket
 import subprocess
 import zlib
 
@@ -41,6 +42,34 @@ def refused(run, *more):
 
 def inserts(run):
     return [change["events"] for change in run.changes() if change["op"] == "insert"]
+
+
+# The machine ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_port_that_is_taken_is_named_before_anything_else(tmp_path):
+    """No broker is asked, though none is there."""
+    run = FleetRun(f"127.0.0.1:{free_port()}", "nobody", tmp_path, topics=("events",))
+    run.write()
+    run.write_patterns(GUESSED)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        status, said = refused(run, "--port", str(port))
+    assert status == 3
+    assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in said
+    assert "--port (0: any free one)" in said
+    run.close()
+
+
+def test_the_name_of_who_publishes_patterns_is_no_instance(tmp_path):
+    run = FleetRun("127.0.0.1:1", "shop", tmp_path, topics=("events",))
+    run.write()
+    worker = run.start("patterns", ready=False)
+    assert worker.process.wait(60) == 2
+    assert "`shop-patterns` is the transactional id of workers that publish patterns" in " ".join(
+        worker.said().replace("│", " ").split()
+    )
+    run.close()
 
 
 # Brokers and topics --------------------------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from afa.reading import Fault
-from worker.binding import METADATA_CHARACTERS_MAX, Binding, Mark
+from worker.binding import METADATA_CHARACTERS_MAX, PER_SOURCE_CHARACTERS, Binding, Mark, check_room
+from worker.errors import WorkerError
 
 offsets = st.integers(0, 2**63 - 1)
 times = st.none() | st.integers(-(2**63), 2**63 - 1)
@@ -55,3 +56,24 @@ def test_largest_times_are_left_out_where_there_is_no_room():
     assert (len(told), Binding.read(told).largest) == (METADATA_CHARACTERS_MAX, {})
     told = Binding(mark, mark, 0, 0, 0, "w" * (room - 200), largest=largest).text()
     assert Binding.read(told).largest == largest
+
+
+def topics(count, characters):
+    return [f"{number:0{characters}}" for number in range(count)]
+
+
+@pytest.mark.parametrize(("most", "characters"), [(35, 8), (25, 30), (6, 249)])
+def test_so_many_sources_have_room_with_the_largest_offsets(most, characters):
+    check_room(topics(most, characters), "shop-worker-1")
+    with pytest.raises(WorkerError, match=f"{most + 1} sources .* characters of offset metadata") as caught:
+        check_room(topics(most + 1, characters), "shop-worker-1")
+    assert caught.value.exit_code == 1
+
+
+def test_what_each_source_needs_is_told_right():
+    low, least = 2**63 - 1, -(2**63) + 1
+    sizes = []
+    for names in (["a" * 10], ["a" * 10, "b" * 10]):
+        mark = Mark(dict.fromkeys(names, low), dict.fromkeys(names, least), 0)
+        sizes.append(len(Binding(mark, mark, 0, 0, 0, "w").needed()))
+    assert sizes[1] - sizes[0] == PER_SOURCE_CHARACTERS + 2 * 10

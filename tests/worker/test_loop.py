@@ -66,7 +66,7 @@ def loop_of(partition, consumer, **parts):
         "consumer": consumer,
         "checkpoint": SimpleNamespace(stamp=1, is_due=lambda: False),
         "restorer": SimpleNamespace(left_out=lambda _: set(), step=lambda *_: None),
-        "arcs": SimpleNamespace(poll=lambda: None, table=SimpleNamespace(offset=0)),
+        "arcs": SimpleNamespace(poll=lambda: None, table=SimpleNamespace(offset=0), has_news_for=lambda *_: False),
         "orphans": SimpleNamespace(found=lambda _: set()),
         "clock": Seconds(),
         "topics": ["a", "b"],

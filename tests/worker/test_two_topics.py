@@ -111,6 +111,35 @@ def test_punctuations_and_late_records_are_those_of_their_topic(seed):
     assert_promises_are_kept(simulation)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_source_that_is_added_in_the_middle(seed):
+    """All workers start again with it, in the midst of what goes wrong; a pattern that names all sources that there
+    were goes on with them."""
+    both, patterns = fleet(seed), [CLIMB, PATTERNS[2]]
+    simulation = Simulation(seed, replace(both, sources=SOURCES[:1]), patterns, static=bool(seed % 3))
+    events = disordered_events(seed)
+    records = [
+        (record, random.Random(number).randrange(2) if number > len(events) // 2 else 0)
+        for number, record in enumerate(events)
+    ]
+
+    def add():
+        simulation.broker.create_topic("right", simulation.partitions)
+        simulation.fleet = both
+        for slot in simulation.slots:
+            if slot.clients is not None:
+                simulation._gone(slot, "another document")
+
+    simulation.run(records, SECONDS, middle=add)
+    engine = Engine([build_pattern(document) for document in patterns], "reference", "batch", sources=SOURCES)
+    values = [encoded(record, SOURCES[source]) for record, source in records]
+    places = [(SOURCES[source].topic, 0) for _, source in records]
+    told = engine.feed(values, keys=[record["key"].encode() for record, _ in records], partitions=places)
+    wanted = audit(told.to_records()).net
+    assert {match["pattern"] for match in wanted.values()} == {"climb", "other"}
+    assert found(simulation).keys() == wanted.keys(), f"seed {seed}: {dict(simulation.happened)}"
+
+
 def test_a_fleet_in_calm():
     records = spread(1, disordered_events(1))
     assert found(simulated(1, records, ARC_CHANGES, chances=Chances.none())).keys() == expected(records).keys()

@@ -1,0 +1,80 @@
+"""Sources that came into the fleet document, or went from it, since the fleet committed last.
+
+The first source cannot change while workers run: they would share the partitions out by different topics. An added one
+begins where its `start` says, once, as in a new fleet. A removed one is not read any more, nor waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from afa.source_groups import regrouped
+from arcfleet.fleet.arcs import Head
+from worker.binding import Binding, Mark, Positions
+from worker.errors import WorkerError
+
+Regroup = Callable[[bytes | None], bytes | None]
+
+
+def added(binding: Binding, topics: Sequence[str]) -> list[str]:
+    """Topics that the fleet did not read when it committed."""
+    return [topic for topic in topics if topic not in binding.committed.positions]
+
+
+def removed(binding: Binding, topics: Sequence[str]) -> list[str]:
+    """Topics that it read then, and does not now."""
+    return [topic for topic in binding.committed.positions if topic not in topics]
+
+
+def fitted(binding: Binding, topics: Sequence[str], starts: Positions) -> Binding:
+    """What was committed, for the sources of now; `starts` are those of the added ones."""
+    restore, committed = (_fitted(mark, topics, starts) for mark in (binding.restore, binding.committed))
+    return replace(binding, restore=restore, committed=committed)
+
+
+def _fitted(mark: Mark, topics: Sequence[str], starts: Positions) -> Mark:
+    positions = {topic: mark.positions[topic] if topic in mark.positions else starts[topic] for topic in topics}
+    told = [mark.punctuations.get(topic) for topic in mark.positions]
+    # What punctuations have promised stays true: of an added source, too, no event below them counts.
+    promised = min((ts for ts in told if ts is not None), default=None) if None not in told else None
+    # Those of removed ones hold until the replay has ended, which has to come to what was; an engine is told of them
+    # first, because the others alone may have come further.
+    gone = {topic: ts for topic, ts in mark.punctuations.items() if topic not in topics}
+    punctuations = gone | {topic: mark.punctuations.get(topic, promised) for topic in topics}
+    return Mark(positions, punctuations, mark.late)
+
+
+def check_removed(binding: Binding, topics: Sequence[str], number: int) -> None:
+    """Raises WorkerError if records of a removed source are in no snapshot: without it nobody can read them again."""
+    for topic in removed(binding, topics):
+        count = binding.committed.positions[topic] - binding.restore.positions.get(topic, 0)
+        if count > 0:
+            raise WorkerError(
+                f"the source {topic} was removed, but partition {number} has up to {count} of its records in no"
+                " snapshot yet",
+                fix=f"start the fleet once more with {topic}, end its workers with SIGTERM, and remove it then; or "
+                "restart with --accept-lost-state: what came of these records is forgotten",
+            )
+
+
+def regrouping(heads: Iterable[Head], before: Iterable[str], now: Iterable[str]) -> Regroup:
+    """What makes snapshots of before those of now. Raises WorkerError if two engines would become one.
+
+    Patterns that see the same topics share an engine; one that names all topics that there are shares it with those
+    that name none, and which are all has changed.
+    """
+    was, all_now = tuple(sorted(before)), tuple(sorted(now))
+    seen = {head.pattern: tuple(sorted(head.document.get("sources") or ())) for head in heads}
+    named = {topics: pattern for pattern, topics in seen.items() if topics}
+    unnamed = [pattern for pattern, topics in seen.items() if not topics]
+    if was == all_now or not named:
+        return lambda data: data
+    if all_now in named and unnamed:
+        raise WorkerError(
+            f"the pattern `{named[all_now]}` names all sources that are left, and `{unnamed[0]}` none: what they know "
+            f"of {', '.join(sorted(set(was) - set(all_now)))} differs, and they would be told apart no longer",
+            fix="put the removed source back, or begin a fleet with another name",
+        )
+    of_all = was if unnamed else all_now
+    return lambda data: None if data is None else regrouped(data, was, all_now, of_all)
