@@ -33,5 +33,6 @@ def test_what_somebody_has_to_see_to_is_an_error(capsys):
     assert {line["event"] for line in told if line["level"] == "error"} == {
         "bad arc record",
         "hung",
+        "state given up",
         "stopped consuming",
     }
