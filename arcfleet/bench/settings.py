@@ -27,7 +27,7 @@ class Settings:
     patterns: int = 1_000
     memory_events: int = 10_000_000
     memory_keys: int = 100_000
-    worker_events: int = 6_000_000  # long enough for snapshots to be part of it
+    worker_events: int = 20_000_000  # twice `snapshot_interval` at least, so that snapshots are part of it
     worker_keys: int = 10_000
     worker_many_keys: int = 100_000
     worker_runs: int = 3
