@@ -71,10 +71,19 @@ def expected_codes(stream: Stream, every: int | None) -> Ints:
     return codes_of(np.stack((found, found + len(WORD) - 1), axis=1))
 
 
+def _open(bench: Bench, pattern: Pattern) -> Any:
+    """An engine that has seen the texts of all arcs to come, on arcs that are never alive: a text is checked once."""
+    engine = bench.open_engine([pattern], net="record")
+    for number in range(1, len(LIMITS)):
+        arc = Version(number, None).body | {"id": f"seen-{number}"}
+        engine.change_arc({"op": "arc", "pattern": pattern.name, "arc": arc, "valid": [0, 0]})
+    return engine
+
+
 def _changing(bench: Bench, name: str, every: int) -> Row:
     pattern = pattern_of("q3")
     stream = price_walk(bench.events(10 * every * PUNCTUATION_EVERY), 0.5, bench.settings.seed)
-    make = partial(bench.open_engine, [pattern], net="record")
+    make = partial(_open, bench, pattern)
     batches = {
         "changing": record_batches(stream, list(arc_changes(len(stream), every))),
         "steady": record_batches(stream),

@@ -56,6 +56,9 @@ class ArrowReference:
                 late.append((index, step.late))
         return ArrowChanges(changes, late, self.bindings)
 
+    def change_arc(self, record: dict[str, Any]) -> ArrowChanges:
+        return self.feed([json.dumps(record).encode()])
+
 
 def record_of(row: dict[str, Any]) -> dict[str, Any]:
     """A row as a tape's record."""
