@@ -38,7 +38,7 @@ pub struct Counters {
     pub idle_retractions: u64,
     /// Events that a pattern does not see because its key field differs.
     pub unseen: u64,
-    /// The most partial matches that keys with new events had together.
+    /// The most start events of partial matches that keys with new events had together.
     pub peak_partial_matches: usize,
     /// Keys that a limit has degraded.
     pub degraded_keys: u64,

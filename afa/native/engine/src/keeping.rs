@@ -37,7 +37,7 @@ pub(crate) fn keep_to(sets: &Sets, list: &mut List, most: usize) -> usize {
 }
 
 /// How many partial matches a list has.
-fn count(sets: &Sets, list: &[Word]) -> usize {
+pub(crate) fn count(sets: &Sets, list: &[Word]) -> usize {
     list.iter().map(|word| sets.size(code_of(*word))).sum()
 }
 
