@@ -264,6 +264,7 @@ impl Engine {
             late: &mut self.late,
             punctuation: self.domains[domain].effective,
             max_partial_matches: self.limits.max_partial_matches_per_key,
+            limits: &self.limits,
             findings: &mut self.findings,
         }
     }
