@@ -162,6 +162,32 @@ def test_broken_batches(name: str, expected: list[dict[str, Any]]) -> None:
 
 def test_capsules_that_were_taken_already() -> None:
     pair = batch_of().__arrow_c_array__()
+@pytest.mark.parametrize("name", ["key", "ts", "id", "seq", "rev", "op", "type", "arc", "when"])
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([b"punctuation"] * 6),
+        pa.array([b"k"] * 6, pa.binary_view()),
+        pa.array([b"k"] * 6).dictionary_encode(),
+        pa.array([[("k", 1)]] * 6, pa.map_(pa.string(), pa.int64())),
+        pa.RunEndEncodedArray.from_arrays(pa.array([6], pa.int32()), pa.array(["punctuation"])),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_a_column_with_a_meaning_is_never_left_out(name: str, column: Any) -> None:
+    """Of a data field that nothing is read of every value is unknown; an `op` that nobody reads would be an insert."""
+    wanted = "int64" if name in ("ts", "seq", "rev") else "string"
+    with pytest.raises(RecordError, match=f"column `{name}` is .*, not {wanted}; cast it"):
+        Engine([RISES]).feed(batch_of(**{name: column}))
+
+
+@pytest.mark.parametrize("kind", [pa.null(), pa.dictionary(pa.int8(), pa.null())], ids=str)
+def test_columns_of_nulls_are_as_if_they_were_not_there(kind: Any, expected: list[dict[str, Any]]) -> None:
+    nulls = {name: pa.nulls(6, kind) for name in ("id", "op", "type", "arc", "when")}
+    nulls |= {name: pa.nulls(6) for name in ("seq", "rev")}
+    assert fed(batch_of(**nulls)) == expected
+
+
 
     class Twice:
         def __arrow_c_array__(self, requested_schema: object = None) -> Any:
