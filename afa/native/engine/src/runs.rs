@@ -60,6 +60,9 @@ impl<'a> Runs<'a> {
             return None;
         }
         let expires = expiry(program, rows, row);
+        if is_closed(program, expires, rows.ts(row)) {
+            return None;
+        }
         let before = program.origin(class);
         let first = Step {
             row,
