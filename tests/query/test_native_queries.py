@@ -88,9 +88,9 @@ def test_every_record(seed: int, count: int, patterns: int) -> None:
 
 
 @settings(max_examples=150)
-@given(seed=SEEDS, count=st.integers(1, 9), size=st.integers(1, 6))
-def test_every_batch(seed: int, count: int, size: int) -> None:
-    loaded = [pattern_of(seed)]
+@given(seed=SEEDS, count=st.integers(1, 9), size=st.integers(1, 6), patterns=st.integers(1, 2))
+def test_every_batch(seed: int, count: int, size: int, patterns: int) -> None:
+    loaded = [pattern_of(seed + number, f"q{number}") for number in range(patterns)]
     native, reference = Engine(loaded, net="batch"), Engine(loaded, engine="reference", net="batch")
     fed = lines(records_of(seed, count))
     for begin in range(0, len(fed), size):
