@@ -259,7 +259,8 @@ def as_columns(records: list[dict[str, Any]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(texts | {name: pa.array(column, pa.int64()) for name, column in ints.items()})
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.timeout(300)  # each example is 700 records, one by one
+@settings(max_examples=40, deadline=None)
 @given(seed=SEEDS, text=st.sampled_from(LONG_STREAM_QUERIES), late=st.booleans(), bindings=st.booleans())
 def test_long_columns_say_what_single_records_say(seed: int, text: str, late: bool, bindings: bool) -> None:
     """Streams that are too long for the reference: for many events at once is found what is found one by one."""
