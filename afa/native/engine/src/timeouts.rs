@@ -152,6 +152,10 @@ impl Engine {
         let Window::Time(length) = self.programs[pattern].window else {
             return None;
         };
+        // No window is open beyond the end of time.
+        if punctuation == i64::MAX {
+            return None;
+        }
         let finder = Finder::new(&self.rows, key, (lane, pattern), Some(punctuation), self.limits);
         let mut least = None;
         let mut place = key.spine.search(&self.rows, first_open(punctuation, length));
