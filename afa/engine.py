@@ -6,14 +6,17 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import wraps
+from itertools import pairwise
 from threading import Lock
 from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
 from afa.changes import Changes
 from afa.durations import FLEET_UNITS, FleetUnit
 from afa.errors import PatternError, RecordError, SnapshotError
+from afa.expression.tree import INT_MAX
 from afa.native_engine import NativeEngine, native_profile, native_version
 from afa.pattern import Pattern
+from afa.reading import Fault
 from afa.records import Change, Event
 from afa.reference import ReferenceEngine
 from afa.reference_batches import feed_reference
@@ -32,6 +35,8 @@ _NATIVE: Final = (NativeEngine, NativeGroups)
 _REFERENCE: Final = (ReferenceEngine, ReferenceGroups)
 EngineName = Literal["native", "reference"]
 Net = Literal["record", "batch"]
+ENGINES: Final[tuple[EngineName, ...]] = ("native", "reference")
+NETS: Final[tuple[Net, ...]] = ("record", "batch")
 
 MAX_PROGRAM_ARCS = 100_000
 LIMITS = (
@@ -79,10 +84,14 @@ class Engine:
         bindings: bool = True,
     ) -> None:
         loaded = sorted(patterns, key=lambda pattern: pattern.name)
+        _check_choice("engine", engine, ENGINES)
+        _check_choice("net", net, NETS)
+        _check_names(loaded)
         limits = dict(limits or {})
         for name, value in limits.items():
-            if name not in LIMITS or type(value) is not int or value < 1:
-                raise ValueError(f"limits: {name}={value!r}; they are positive integers by name: {', '.join(LIMITS)}")
+            if name not in LIMITS or type(value) is not int or not 1 <= value <= INT_MAX:
+                expected = f"they are positive integers of 64 bits by name: {', '.join(LIMITS)}"
+                raise ValueError(f"limits: {name}={value!r}; {expected}")
         most = limits.get("max_program_arcs", MAX_PROGRAM_ARCS)
         if sum(len(pattern.arcs) for pattern in loaded) > most:
             raise PatternError(
@@ -140,6 +149,7 @@ class Engine:
         if hasattr(batch, "__arrow_c_array__"):
             if replay:
                 raise ValueError("replay: only raw records can be replayed")
+            _refuse_beside_columns(keys=keys, timestamps=timestamps, headers=headers, offsets=offsets)
             self._check_topics(partitions)
             return self._feed_arrow(batch, partitions)
         if replay and (partitions is None or offsets is None):
@@ -345,15 +355,36 @@ class Engine:
         return self._engine.counters() | {"plan": "eager"}
 
 
+def _check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name}: {value!r}; it is one of {', '.join(allowed)}")
+
+
+def _check_names(patterns: Sequence[Pattern]) -> None:
+    """They are in order of names: changes and arc records say which pattern they are of by its name."""
+    for one, other in pairwise(patterns):
+        if one.name == other.name:
+            raise PatternError(f"two patterns are named `{one.name}`", fix="give one of them another name")
+
+
+def _refuse_beside_columns(**columns: Sequence[Any] | None) -> None:
+    for name, column in columns.items():
+        if column is not None:
+            raise ValueError(f"{name}: a record batch has columns for that; only `partitions` may stand beside it")
+
+
 def _read_sources(
     source: Source | Mapping[str, Any] | None, sources: Sequence[Source] | None, unit: FleetUnit
 ) -> list[Source]:
-    if unit not in FLEET_UNITS:
-        raise ValueError(f"unit: {unit!r}; it is one of {', '.join(FLEET_UNITS)}")
+    _check_choice("unit", unit, FLEET_UNITS)
     if source is not None and sources is not None:
         raise ValueError("`source` is for one, `sources` for several; leave out one of them")
     if isinstance(source, Mapping):
-        source = read_source(source, topic="records")
+        try:
+            source = read_source(dict(source), topic="records")
+        except Fault as fault:
+            place = ".".join(["source", *map(str, fault.path)])
+            raise ValueError(f"{place}: {fault.what}" + (f"; {fault.fix}" if fault.fix else "")) from None
     return list(sources or []) if source is None else [source]
 
 

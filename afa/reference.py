@@ -16,6 +16,7 @@ from afa.computation import Computation, Counters, is_seen
 from afa.differences import graph_changes, in_order, match_changes
 from afa.evaluate import holds
 from afa.expression import Expression, Scope, Type
+from afa.expression.tree import INT_MIN
 from afa.outputs import Order, Partition, Selection
 from afa.pattern import Pattern, Time, TimeWindow
 from afa.records import (
@@ -54,7 +55,9 @@ class Topic:
     @property
     def promised(self) -> Time:
         """Where the newest record puts the punctuation."""
-        return -math.inf if self.slack is None else self.newest - self.slack
+        if self.slack is None or self.newest == -math.inf:
+            return -math.inf
+        return max(INT_MIN, self.newest - self.slack)
 
     def why_late(self, event: Event) -> str | None:
         """Why a record of the topic comes too late, if it does."""

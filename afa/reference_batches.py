@@ -107,12 +107,36 @@ def _read_arc_change(line: TapeLine) -> Record:
 
 def _rows(batch: Any) -> Iterator[dict[str, Any] | str]:
     """The rows of a record batch in the shape of a tape's lines; of arc changes the JSON."""
+    fields = batch.schema if hasattr(batch, "schema") else batch.type
+    unread = {field.name for field in fields if field.name not in _OWN_COLUMNS and not _is_read(field.type)}
     for row in batch.to_pylist():
         if row.get("op") in ("arc", "arc-retract") and row.get("arc") is not None:
             yield row["arc"]
             continue
         record = {name: row[name] for name in _OWN_COLUMNS if row.get(name) is not None}
-        yield record | {"data": {name: row[name] for name in row if name not in _OWN_COLUMNS and row[name] is not None}}
+        data = {name: _known(row[name]) for name in row if name not in _OWN_COLUMNS and name not in unread}
+        yield record | {"data": {name: value for name, value in data.items() if value is not None}}
+
+
+def _is_read(kind: Any) -> bool:
+    """Whether anything is read of a column of this type: see the engine page."""
+    from pyarrow import types  # noqa: PLC0415 - not everybody has it
+
+    if types.is_dictionary(kind):
+        return _is_read(kind.value_type)
+    nested = (types.is_list, types.is_large_list, types.is_fixed_size_list, types.is_struct)
+    plain = (types.is_string, types.is_large_string, types.is_string_view, types.is_boolean)
+    numbers = (types.is_integer, types.is_floating)
+    return any(is_it(kind) for is_it in (*nested, *plain, *numbers))
+
+
+def _known(value: Any) -> Any:
+    """A value without what nothing is read of."""
+    if isinstance(value, dict):
+        return {name: _known(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_known(item) for item in value]
+    return value if isinstance(value, bool | int | float | str) else None
 
 
 def _net(told: Sequence[Told]) -> list[Told]:
@@ -140,5 +164,6 @@ def _net(told: Sequence[Told]) -> list[Told]:
     net += [come[which] for which, count in balance.items() if count > 0]
     net += [change for change in graphs.values() if change.changes_anything]
     timeouts.sort(key=lambda timeout: timeout.order)
-    changes: list[Change] = [*in_order(net), *timeouts, *punctuations.values()]
+    last = [punctuations[name] for name in sorted(punctuations)]
+    changes: list[Change] = [*in_order(net), *timeouts, *last]
     return [(0, change) for change in changes]

@@ -52,10 +52,11 @@ class RawRecord:
 def read_raw(record: RawRecord, source: Source, unit: FleetUnit) -> Record:
     """The record that stands there. Raises RecordError, Fault."""
     value = _value(record, source)
-    parts = [name for name in PARTS if name != "time"]
-    found = {name: _part(record, value, getattr(source, name), name) for name in parts}
-    if record.value is None:
-        found["op"] = "retract"
+    operation = "retract" if record.value is None else _part(record, value, source.op, "op")
+    # Whatever stands where those of an event would: a punctuation has none of them.
+    parts = () if operation == "punctuation" else PARTS.keys() - {"time", "op"}
+    found = {name: _part(record, value, getattr(source, name), name) for name in PARTS if name in parts}
+    found["op"] = operation
     found["ts"] = _time(record, value, source, unit)
     found["when"] = _at(value, "when")
     found["data"] = value if source.data == "." else _at(value, source.data)

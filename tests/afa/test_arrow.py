@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import gc
 import json
 import subprocess
 import sys
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -160,6 +162,32 @@ def test_broken_batches(name: str, expected: list[dict[str, Any]]) -> None:
     assert engine.feed(batch_of()).to_records() == expected, "nothing of them has been counted"
 
 
+@pytest.mark.parametrize("name", ["key", "ts", "id", "seq", "rev", "op", "type", "arc", "when"])
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([b"punctuation"] * 6),
+        pa.array([b"k"] * 6, pa.binary_view()),
+        pa.array([b"k"] * 6).dictionary_encode(),
+        pa.array([[("k", 1)]] * 6, pa.map_(pa.string(), pa.int64())),
+        pa.RunEndEncodedArray.from_arrays(pa.array([6], pa.int32()), pa.array(["punctuation"])),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_a_column_with_a_meaning_is_never_left_out(name: str, column: Any) -> None:
+    """Of a data field that nothing is read of every value is unknown; an `op` that nobody reads would be an insert."""
+    wanted = "int64" if name in ("ts", "seq", "rev") else "string"
+    with pytest.raises(RecordError, match=f"column `{name}` is .*, not {wanted}; cast it"):
+        Engine([RISES]).feed(batch_of(**{name: column}))
+
+
+@pytest.mark.parametrize("kind", [pa.null(), pa.dictionary(pa.int8(), pa.null())], ids=str)
+def test_columns_of_nulls_are_as_if_they_were_not_there(kind: Any, expected: list[dict[str, Any]]) -> None:
+    nulls = {name: pa.nulls(6, kind) for name in ("id", "op", "type", "arc", "when")}
+    nulls |= {name: pa.nulls(6) for name in ("seq", "rev")}
+    assert fed(batch_of(**nulls)) == expected
+
+
 def test_capsules_that_were_taken_already() -> None:
     pair = batch_of().__arrow_c_array__()
 
@@ -229,6 +257,39 @@ def test_the_reference_has_the_same_columns() -> None:
     batches = [Engine([RISES], engine).feed(batch_of()).to_arrow(ids=True) for engine in ("native", "reference")]  # type: ignore[arg-type]
     assert batches[0].to_pylist() == batches[1].to_pylist()
     assert batches[0].schema.names == batches[1].schema.names
+
+
+DAY = datetime.date(2025, 1, 31)
+UNREAD = {
+    "dates": pa.array([DAY, None]),
+    "times": pa.array([1, None], pa.timestamp("ms")),
+    "lengths of time": pa.array([1, None], pa.duration("ms")),
+    "decimals": pa.array([Decimal("1.0"), None]),
+    "bytes": pa.array([b"s", None]),
+    "maps": pa.array([[("y", 1)], None], pa.map_(pa.string(), pa.int64())),
+    "list views": pa.array([[1.0, 2.0], None], pa.list_view(pa.float64())),
+    "run-end encoding": pa.RunEndEncodedArray.from_arrays(pa.array([2], pa.int32()), pa.array([1])),
+    "dates in a struct": pa.array([{"y": DAY}, None]),
+    "dates in a list": pa.array([[DAY], None]),
+}
+CONDITIONS = ["e.x == null", "e.x > 0", "len(e.x) == 2", "len(e.x) == 1", "e.x.y == null", "e.x == 's'"]
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_what_is_unknown_to_one_engine_is_so_to_the_other(name: str) -> None:
+    batch = pa.RecordBatch.from_pydict({"key": ["k"] * 2, "ts": pa.array([1, 2], pa.int64()), "x": UNREAD[name]})
+    for condition in CONDITIONS:
+        pattern = build_pattern(
+            {
+                "pattern": "p",
+                "start": "a",
+                "final": ["b"],
+                "arcs": [{"id": "x", "from": "a", "to": "b", "when": condition}],
+            }
+        )
+        told = [Engine([pattern], engine).feed(batch) for engine in ("native", "reference")]  # type: ignore[arg-type]
+        assert told[0].to_records() == told[1].to_records(), condition
+        assert told[0].bad == told[1].bad == []
 
 
 @pytest.mark.parametrize("net", ["record", "batch"])

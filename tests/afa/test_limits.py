@@ -140,6 +140,59 @@ def test_the_oldest_events_go() -> None:
     assert change["degraded"] is True
 
 
+# Without a register and in a time window: nothing but the events is kept, in long runs.
+CHAIN = build_pattern(automaton(arc("one", "a", "b", "e.x == 1"), arc("two", "b", "z", "e.x == 2"), within=10**9))
+
+
+def most_stored(engine: Engine, *, size: int, count: int, text: str = "") -> tuple[int, int]:
+    """Events and bytes at the most, of one key whose events come in order, this many at a time."""
+    events = state_bytes = 0
+    for begin in range(0, count, size):
+        batch = range(begin, begin + size)
+        engine.feed([b'{"key":"k","ts":%d,"data":{"x":%d,"t":"%s"}}' % (ts, ts % 3, text.encode()) for ts in batch])
+        gauges = engine.gauges()
+        events, state_bytes = max(events, gauges["events"]), max(state_bytes, gauges["state_bytes"])
+    return events, state_bytes
+
+
+@pytest.mark.parametrize("net", ["record", "batch"])
+@pytest.mark.parametrize("pattern", [CHAIN, build_pattern(SPAN | {"within": 10**9})], ids=["linear", "lists"])
+@pytest.mark.parametrize(("size", "count"), [(1, 3_000), (1_000, 60_000)])
+def test_no_more_events_than_the_limit_and_a_batch(net: Any, pattern: Any, size: int, count: int) -> None:
+    engine = Engine([pattern], net=net, limits={"max_events_per_key": 1_000, "max_partial_matches_per_key": 2_000})
+    events, _ = most_stored(engine, size=size, count=count)
+    assert 900 < events <= 1_100 + size
+    assert engine.stats()["degraded_keys"] == 1
+    assert engine.stats()["dropped_events"] >= count - events
+
+
+@pytest.mark.parametrize("net", ["record", "batch"])
+def test_what_goes_at_a_limit_is_given_back_without_a_punctuation(net: Any) -> None:
+    engine = Engine([CHAIN], net=net, limits={"max_bytes_per_key": 2_000_000})
+    _, state_bytes = most_stored(engine, size=2_000, count=200_000, text="t" * 200)
+    # Beside the limit and a batch what is left of events without their data, before it is looked for.
+    assert state_bytes < 12_000_000
+    assert engine.stats()["dropped_for_bytes"] > 150_000
+
+
+@pytest.mark.parametrize("keys", [1, 300])
+def test_gauges_count_every_partial_match(keys: int) -> None:
+    """As the limit does: each sum is one, though all begin with a few events."""
+    engine = Engine([EXPLOSIVE])
+    for ts in range(6):
+        feed(engine, [event(f"e{ts}", ts, 10**ts) | {"key": f"k{number}"} for number in range(keys)])
+        assert engine.gauges()["partial_matches"] == {"p": keys * (2 ** (ts + 1) - 1)}
+
+
+def test_the_peak_is_that_of_lists_also_where_they_come_to_be_while_events_are_there() -> None:
+    """A pattern without lists gets them with an arc that makes it another kind."""
+    engine = Engine([CHAIN])
+    feed(engine, [event(f"e{ts}", ts, 1) for ts in range(5)])
+    engine.change_arc({"op": "arc", "pattern": "p", "arc": arc("loop", "b", "b", "e.x == 7"), "valid": [0, None]})
+    feed(engine, [event("none", 9, 0), event("one", 10, 1)])
+    assert engine.stats()["peak_partial_matches"] <= 5
+
+
 def test_bytes_are_counted() -> None:
     document = unbounded(SPAN)
     engine = Engine([build_pattern(document)], limits={"max_bytes_per_key": 100_000})

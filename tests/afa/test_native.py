@@ -142,15 +142,48 @@ def test_bad_changes_are_errors_with_a_reason() -> None:
 ENDS = (-(2**63), -(2**63) + 1, -1, 0, 5, 2**63 - 2, 2**63 - 1)
 
 
-@given(st.data(), documents(windows=(1, 10, 2**63 - 1, None)), st.sampled_from([0, 2**62, math.inf]), st.booleans())
-def test_the_ends_of_time(data: st.DataObject, document: dict[str, Any], sigma: float, gap_free: bool) -> None:
+QUERIES_AT_THE_ENDS = [
+    build_pattern({"pattern": "q", "query": f"PATTERN {query} WITHIN {span} ms"} | more)
+    for span in (3, 2**63 - 1)
+    for query, more in (
+        ("SEQ(ANY a) WHERE partition_contiguity(a) { }", {}),
+        ("SEQ(ANY a) WHERE skip_till_next_match(a) { }", {"timeouts": True}),
+        ("SEQ(ANY a) WHERE skip_till_next_match(a) { }", {"output": "non_overlapping"}),
+        ("SEQ(buy a, sell b) WHERE skip_till_next_match(a, b) { }", {"timeouts": True}),
+        ("SEQ(ANY a, ~sell b) WHERE skip_till_next_match(a, b) { }", {}),
+        ("SEQ(ANY a, ~sell b) WHERE skip_till_next_match(a, b) { }", {"absence": "speculative"}),
+        ("SEQ(~sell b, ANY a) WHERE skip_till_next_match(b, a) { }", {}),
+    )
+]
+
+
+@given(
+    st.data(),
+    documents(windows=(1, 10, 2**63 - 1, None)),
+    st.fixed_dictionaries(
+        {
+            "speculation": st.sampled_from([0, 2**62, math.inf]),
+            "gap_free": st.booleans(),
+            "hold_output": st.booleans(),
+            "output": st.sampled_from(["all", "all", "non_overlapping"]),
+            "key_field": st.sampled_from([None, None, ("k",)]),
+        }
+    ),
+    st.sampled_from([None, *QUERIES_AT_THE_ENDS]),
+)
+def test_the_ends_of_time(
+    data: st.DataObject, document: dict[str, Any], chosen: dict[str, Any], query: Pattern | None
+) -> None:
     """Timestamps, sequence numbers and punctuations at the ends of the 64-bit range."""
     tape = data.draw(event_records())
     for record in tape:
         record["ts"] = data.draw(st.sampled_from(ENDS))
         record["seq"] = data.draw(st.sampled_from(ENDS))
+        if "data" in record:
+            record["data"] |= {"k": data.draw(st.sampled_from(["A", "A", "B"]))}
     for record in data.draw(punctuated(tape, arcs=True)):
         if "punctuation" in record.get("op", ""):
             record["ts"] = data.draw(st.sampled_from(ENDS))
             tape.insert(data.draw(st.integers(0, len(tape))), record)
-    assert_same([replace(build_pattern(document), speculation=sigma, gap_free=gap_free)], tape)
+    pattern = replace(build_pattern(document), **chosen)
+    assert_same([pattern] if query is None else [pattern, query], tape)

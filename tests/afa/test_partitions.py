@@ -333,3 +333,19 @@ def test_conditions_are_told_until_they_are_passed() -> None:
     assert engine.conditions() == {("t", 0): [(50, "e.x > 1"), (60, "e.x > 2")], ("u", 1): [(50, "e.x > 1")]}
     engine.punctuate(55, partition=("t", 0))
     assert engine.conditions() == {("t", 0): [(60, "e.x > 2")], ("u", 1): [(50, "e.x > 1")]}
+
+
+@pytest.mark.parametrize("before", [None, -5])
+def test_conditions_outlive_what_is_restored(before: int | None) -> None:
+    """Also where they are all that an engine knows: no punctuation for all events came, and no key."""
+    first, second = Engine(PATTERNS), Engine(PATTERNS)
+    first.feed([value(0, 1)])
+    if before is not None:
+        second.punctuate(before)
+    second.punctuate(4, "e.x < -3")
+    (key,) = first.keys()
+    second.restore(key, first.snapshot(key))
+    assert second.conditions() == {("", 0): [(4, "e.x < -3")]}
+    assert [reason for _, reason in second.feed([value(2, -6)]).late] == [
+        "ts 2 is below the punctuation 4 when e.x < -3"
+    ]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.automata import SPAN, arc, automaton, event, punctuation, retraction
+from support.automata import SPAN, arc, arc_change, automaton, event, punctuation, retraction, unbounded
 from support.generated import arc_records, documents, event_records, merged, punctuated
 from support.snapshot_corpus import FOLDER, VERSION, engine_of, follow, write
 
@@ -24,8 +24,20 @@ settings = st.fixed_dictionaries(
         "speculation": st.sampled_from([0, 2, math.inf, math.inf]),
         "hold_output": st.booleans(),
         "gap_free": st.booleans(),
+        "output": st.sampled_from(["all", "all", "non_overlapping"]),
     }
 )
+
+# They keep events from before the punctuation, which other patterns have behind them.
+KEEPING = [
+    build_pattern({"pattern": "q", "query": f"PATTERN {query} WITHIN {span} ms"})
+    for query in (
+        "SEQ(buy b, ~sell n) WHERE skip_till_next_match(b, n) { }",
+        "SEQ(~sell n, buy b) WHERE skip_till_next_match(n, b) { }",
+        "SEQ(buy b, ANY c) WHERE strict_contiguity(b, c) { b.x < c.x }",
+    )
+    for span in (4, 40)
+]
 
 
 def feed(engine: Engine, *records: dict[str, Any]) -> list[list[dict[str, Any]]]:
@@ -81,7 +93,10 @@ def cases(draw: st.DrawFn) -> tuple[list[Pattern], list[dict[str, Any]]]:
     one = draw(st.one_of(documents(), linear_documents()))
     chosen = {} if "registers" not in one else draw(settings)
     patterns = [replace(build_pattern(one), **chosen)]
-    if draw(st.booleans()):
+    kept = draw(st.sampled_from([None, *KEEPING]))
+    if kept is not None:
+        patterns.append(kept)
+    elif draw(st.booleans()):
         other = draw(documents()) | {"pattern": "q"} | draw(st.sampled_from([{}, {"key": "k"}]))
         patterns.append(replace(build_pattern(other), **draw(settings)))
     records = draw(event_records(most=24))
@@ -217,6 +232,36 @@ def test_a_partial_match_outlives_the_arcs_that_made_it() -> None:
     feed(first, *tape)
     second = restored(patterns, first, tape)
     assert [len(told) for told in feed(second, event("u", 9, 1), retraction("t", 8))] == [0, 2]
+
+
+@pytest.mark.parametrize("more", [{}, {"within": "7 events"}, {"within": 100}, {"output": "non_overlapping"}])
+@pytest.mark.parametrize("beside", [None, *KEEPING])
+def test_a_partial_match_outlives_its_arc_beside_what_keeps_its_event(
+    more: dict[str, Any], beside: Pattern | None
+) -> None:
+    """As a worker begins again: the arcs, the punctuation, then the keys."""
+    document = unbounded(automaton(arc("one", "a", "b", "e.x == 1"), arc("two", "b", "z", "e.x == 2")))
+    patterns = [build_pattern(document | more)] + ([beside] if beside else [])
+    place = ("t", 0)
+
+    def begun() -> Engine:
+        engine = Engine(patterns, net="batch")
+        feed(engine, arc_change({"id": "one"}, None, 12))
+        engine.feed([], stamp=1)
+        return engine
+
+    def fed(engine: Engine, offset: int, record: dict[str, Any]) -> list[dict[str, Any]]:
+        line = json.dumps(record | {"type": "buy"}).encode()
+        told = engine.feed([line], stamp=offset + 1, partitions=[place], offsets=[offset]).to_records()
+        return [change for change in told if change["pattern"] == "p"]
+
+    first, second = begun(), begun()
+    fed(first, 0, event("s", 9, 1))
+    first.punctuate(18, partition=place)
+    second.punctuate(18, partition=place)
+    second.restore_keys(0, [(key, snapshot, [("t", 1)]) for key, snapshot in first.take_dirty(0, 2, 10)])
+    assert hashes(second) == hashes(first)
+    assert fed(second, 1, event("t", 20, 2)) == fed(first, 1, event("t", 20, 2)) != []
 
 
 def test_a_partial_match_at_the_end_of_time() -> None:

@@ -273,3 +273,42 @@ def test_replay_of_a_tape_ignores_the_sources_of_a_pattern() -> None:
     event = {"key": "k", "ts": 1, "id": "i", "data": {"x": 1}}
     engine.feed([json.dumps(event).encode(), json.dumps(event | {"ts": 2, "data": {"x": 3}}).encode()])
     assert engine.stats()["events"] == 2
+
+
+def read_alike(source: Source, values: list[bytes], **beside: Any) -> list[Changes]:
+    told = [
+        Engine(patterns(None), engine, source=source).feed(values, **beside)  # type: ignore[arg-type]
+        for engine in ("native", "reference")
+    ]
+    assert told[0].to_records() == told[1].to_records()
+    assert [index for index, _ in told[0].bad] == [index for index, _ in told[1].bad]
+    assert told[0].late == told[1].late
+    return told
+
+
+@pytest.mark.parametrize("name", ["key", "id", "seq", "rev", "type"])
+def test_nothing_but_its_time_and_condition_is_read_of_a_punctuation(name: str) -> None:
+    source = replace(Source("t", key="header:key"), **{name: f"header:{name}"})
+    values = [b'{"op":"punctuation","ts":5}', b'{"ts":4,"data":{}}']
+    headers = [[(name, b"\xff")], [("key", b"k")]]
+    told = read_alike(source, values, headers=headers)
+    assert told[0].late == [(1, "ts 4 is below the punctuation 5")]
+
+
+def test_slack_at_the_least_instant() -> None:
+    source = replace(Source("t"), punctuation=SourcePunctuation(slack="5ms"))
+    values = [b'{"ts":%d,"data":{"x":1}}' % (ts - 2**63) for ts in (1, 0, 7, 1)]
+    told = read_alike(source, values, keys=[b"k"] * 4)
+    assert [index for index, _ in told[0].late] == [3]
+
+
+def test_a_late_record_is_told_the_punctuation_in_force() -> None:
+    """Two may be: that of the slack, and one that was said."""
+    source = replace(Source("t"), punctuation=SourcePunctuation(slack="5ms", in_band=True))
+    values = [b'{"ts":10}', b'{"op":"punctuation","ts":8}', b'{"ts":3}', b'{"ts":7}', b'{"ts":20}', b'{"ts":3}']
+    told = read_alike(source, values, keys=[b"k"] * 6)
+    assert [reason for _, reason in told[0].late] == [
+        "ts 3 is below the punctuation 8",
+        "ts 7 is below the punctuation 8",
+        "ts 3 is below the punctuation 15",
+    ]

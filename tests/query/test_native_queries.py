@@ -88,9 +88,9 @@ def test_every_record(seed: int, count: int, patterns: int) -> None:
 
 
 @settings(max_examples=150)
-@given(seed=SEEDS, count=st.integers(1, 9), size=st.integers(1, 6))
-def test_every_batch(seed: int, count: int, size: int) -> None:
-    loaded = [pattern_of(seed)]
+@given(seed=SEEDS, count=st.integers(1, 9), size=st.integers(1, 6), patterns=st.integers(1, 2))
+def test_every_batch(seed: int, count: int, size: int, patterns: int) -> None:
+    loaded = [pattern_of(seed + number, f"q{number}") for number in range(patterns)]
     native, reference = Engine(loaded, net="batch"), Engine(loaded, engine="reference", net="batch")
     fed = lines(records_of(seed, count))
     for begin in range(0, len(fed), size):
@@ -272,7 +272,8 @@ def with_settings(pattern: Pattern, pick: random.Random) -> Pattern:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.timeout(300)  # each example is 700 records, one by one
+@settings(max_examples=40, deadline=None)
 @given(seed=SEEDS, text=st.sampled_from(LONG_STREAM_QUERIES), late=st.booleans(), bindings=st.booleans())
 def test_long_columns_say_what_single_records_say(seed: int, text: str, late: bool, bindings: bool) -> None:
     """Streams that are too long for the reference: for many events at once is found what is found one by one."""

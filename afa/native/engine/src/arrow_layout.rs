@@ -119,10 +119,27 @@ impl Layout {
     }
 }
 
+/// Checks that a column of a type that nothing is read of may be left out: that of a data field may.
+///
+/// # Errors
+/// If it has a meaning of its own, and may have values: what, and the fix.
+pub fn check_unread(name: &str, found: &DataType) -> Result<(), String> {
+    let has_values = match found {
+        DataType::Dictionary(_, values) => **values != DataType::Null,
+        other => *other != DataType::Null,
+    };
+    match name {
+        _ if !has_values => Ok(()),
+        "ts" | "seq" | "rev" => Err(wrong_type(name, found, "int64")),
+        own if OWN_COLUMNS.contains(&own) => Err(wrong_type(name, found, "string")),
+        _ => Ok(()),
+    }
+}
+
 fn times(column: Given) -> Result<Numbers, String> {
     let cells = match &column {
         Given::Array(array) if *array.data_type() == DataType::Int64 => Cells::of(array),
-        Given::Array(array) => return Err(wrong_type("ts", array, "int64")),
+        Given::Array(array) => return Err(wrong_type("ts", array.data_type(), "int64")),
         Given::Cells(_) => cells_of(column),
     };
     match cells {
@@ -135,7 +152,7 @@ fn texts(column: Given, name: &str) -> Result<Texts, String> {
     match column {
         Given::Cells(Cells::Texts(texts)) => Ok(texts),
         Given::Cells(_) => Err(no_such(name, "string")),
-        Given::Array(array) => Texts::of(&array).ok_or_else(|| wrong_type(name, &array, "string")),
+        Given::Array(array) => Texts::of(&array).ok_or_else(|| wrong_type(name, array.data_type(), "string")),
     }
 }
 
@@ -156,7 +173,7 @@ fn some_numbers(column: Option<Given>, name: &str) -> Result<Option<Numbers>, St
         match array.data_type() {
             DataType::Null => return Ok(None),
             other if other.is_integer() && *other != DataType::UInt64 => {}
-            _ => return Err(wrong_type(name, array, "int64")),
+            _ => return Err(wrong_type(name, array.data_type(), "int64")),
         }
     }
     match cells_of(column) {
@@ -175,8 +192,7 @@ fn cells_of(column: Given) -> Cells {
     }
 }
 
-fn wrong_type(name: &str, array: &ArrayRef, wanted: &str) -> String {
-    let found = array.data_type();
+fn wrong_type(name: &str, found: &DataType, wanted: &str) -> String {
     let hint = match found {
         DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => ", in the unit that patterns count in",
         _ => "",

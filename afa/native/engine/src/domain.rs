@@ -48,6 +48,11 @@ impl Topic {
             newest: None,
         }
     }
+
+    /// Whether no punctuation of it is known.
+    fn promises_nothing(&self) -> bool {
+        self.punctuation.is_none() && self.predicated.is_empty()
+    }
 }
 
 /// A partition: its topics, and how far it has come.
@@ -140,7 +145,7 @@ impl Engine {
         let mut named = self.promises.topics();
         let has_no_keys = self.keys.len() == self.free_keys.len();
         let first_use = self.domains.len() == 1 && self.domains[0].topics[0].name.is_empty() && has_no_keys;
-        if first_use && self.domains[0].topics[0].punctuation.is_none() {
+        if first_use && self.domains[0].topics[0].promises_nothing() {
             self.domains[0].partition = partition;
             self.domains[0].topics = std::mem::take(&mut named);
         }

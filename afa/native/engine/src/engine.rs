@@ -38,7 +38,7 @@ pub struct Counters {
     pub idle_retractions: u64,
     /// Events that a pattern does not see because its key field differs.
     pub unseen: u64,
-    /// The most partial matches that keys with new events had together.
+    /// The most start events of partial matches that keys with new events had together.
     pub peak_partial_matches: usize,
     /// Keys that a limit has degraded.
     pub degraded_keys: u64,
@@ -266,6 +266,7 @@ impl Engine {
             late: &mut self.late,
             punctuation: self.domains[domain].effective,
             max_partial_matches: self.limits.max_partial_matches_per_key,
+            limits: &self.limits,
             findings: &mut self.findings,
         }
     }

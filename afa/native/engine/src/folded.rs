@@ -94,6 +94,12 @@ impl Folded {
         self.kept.count_ones() as usize
     }
 
+    /// How many partial matches that list has.
+    pub(crate) fn partial_matches(&self, program: &Program) -> usize {
+        let codes = program.shapes.codes_ever(self.shape).iter().take(self.count());
+        codes.map(|code| program.sets.size(*code)).sum()
+    }
+
     /// Whether there are entries, and all lie before a punctuation.
     #[inline]
     pub(crate) fn is_passed(&self, punctuation: i64) -> bool {

@@ -6,7 +6,7 @@
 use crate::configuration::Word;
 use crate::engine::Engine;
 use crate::folded::Folded;
-use crate::keeping::ROW_BYTES;
+use crate::keeping::{ROW_BYTES, count};
 use crate::key::Key;
 use crate::lane::{List, SHORT_LIST};
 use crate::page::Page;
@@ -25,7 +25,7 @@ pub struct PartitionGauges {
     pub keys: usize,
     /// Keys that a limit has degraded.
     pub degraded_keys: usize,
-    /// By pattern: start events of which there are partial matches.
+    /// By pattern: partial matches, each configuration of a start event counted.
     pub partial_matches: Vec<usize>,
 }
 
@@ -138,10 +138,11 @@ impl Engine {
 
     fn count_partial_matches(&mut self, number: usize, key: &Key, counts: &mut [usize]) {
         if self.folded[number].is_folded() {
-            counts[self.lanes[0]] += self.folded[number].count();
+            let pattern = self.lanes[0];
+            counts[pattern] += self.folded[number].partial_matches(&self.programs[pattern]);
         } else {
             for (lane, pattern) in key.lanes.iter().zip(&self.lanes) {
-                counts[*pattern] += lane.list().len();
+                counts[*pattern] += count(&self.programs[*pattern].sets, lane.list());
             }
         }
         for place in 0..self.linear.len() {

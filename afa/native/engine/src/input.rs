@@ -149,9 +149,13 @@ impl Engine {
             self.findings.record = index_of(feeding.length.saturating_sub(1));
         }
         self.settle_slack(feeding.net, &mut feeding.fed);
-        if feeding.net == Net::Record {
-            return;
+        if feeding.net == Net::Batch {
+            self.finish_net(feeding);
         }
+        self.clean_dropped();
+    }
+
+    fn finish_net(&mut self, feeding: &mut Feeding) {
         self.flush(feeding);
         let first = self.table.rows.len();
         self.advance_all();

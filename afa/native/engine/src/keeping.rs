@@ -5,8 +5,8 @@ use crate::engine::Engine;
 use crate::key::Key;
 use crate::lane::List;
 use crate::matcher::Matcher;
-use crate::page::{PAGE_ENTRIES, Page};
-use crate::rows::parts;
+use crate::page::Page;
+use crate::rows::{Rows, parts};
 use crate::stretch::Stretch;
 
 /// A row in its chunk, beside what came with it: time, id, class.
@@ -15,6 +15,8 @@ pub(crate) const ROW_BYTES: usize = 32;
 const SHARED_MEMBERS: usize = 16;
 /// Sets and configurations that may be left behind before it is looked for those in use.
 const SPARE_BYTES: usize = 32 << 20;
+/// So small a part of a limit is hardly any room.
+const HARDLY_ANY: usize = 32;
 /// So many partial matches of one run may be computed before it is looked whether too much was left behind.
 const STRETCH: usize = 1 << 16;
 
@@ -37,7 +39,7 @@ pub(crate) fn keep_to(sets: &Sets, list: &mut List, most: usize) -> usize {
 }
 
 /// How many partial matches a list has.
-fn count(sets: &Sets, list: &[Word]) -> usize {
+pub(crate) fn count(sets: &Sets, list: &[Word]) -> usize {
     list.iter().map(|word| sets.size(code_of(*word))).sum()
 }
 
@@ -137,13 +139,22 @@ impl Engine {
         };
         self.counters.dropped_for_bytes += dropped as u64;
         let pages = key.spine.pages.len();
-        let events = limits.max_events_per_key.saturating_sub(key.spine.len()) / PAGE_ENTRIES;
-        // Further pages will be as large as these.
-        let average = self.bytes_of(key) / pages.max(1) + 1;
-        let bytes = limits.max_bytes_per_key.saturating_sub(average * pages) / average;
-        key.spine
-            .pages
-            .measure_at(pages + growth(pages).min(events).min(bytes).max(1));
+        let next_measure = pages + growth(pages).min(self.pages_left(key));
+        key.spine.pages.measure_at(next_measure);
+    }
+
+    /// After how many pages more a key may have come to a limit.
+    fn pages_left(&mut self, key: &Key) -> usize {
+        let Some(last) = key.spine.last_row() else {
+            return 1;
+        };
+        let longest = self.matcher(key.domain()).longest_page(last);
+        let bytes = self.bytes_of(key);
+        // Further pages may have as many entries as there may be, and lists like these.
+        let average = bytes / key.spine.pages.len().max(1);
+        let largest = average.max(longest * row_bytes(&self.rows, last));
+        let by_events = pages_that_fit(self.limits.max_events_per_key, key.spine.len(), longest);
+        by_events.min(pages_that_fit(self.limits.max_bytes_per_key, bytes, largest))
     }
 
     /// Lets the oldest pages go as long as events and bytes are too many; the answer is how many events went.
@@ -156,6 +167,7 @@ impl Engine {
             self.drop_front(key);
             key.degraded = true;
         }
+        self.sweeping.has_dropped |= events < before;
         before - events
     }
 
@@ -177,8 +189,7 @@ impl Engine {
         if page.is_empty() {
             return lists;
         }
-        let row = ROW_BYTES + self.rows.chunk(parts(page.row(0)).0).average_bytes();
-        size_of::<Page>() + lists + page.len() * row
+        size_of::<Page>() + lists + page.len() * row_bytes(&self.rows, page.row(0))
     }
 
     fn list_bytes(&self, pattern: usize, list: &[Word]) -> usize {
@@ -218,6 +229,17 @@ impl Engine {
             self.sweep_sets(Some(key));
         }
     }
+}
+
+/// How many bytes a row takes, about: as many as the others of its chunk.
+pub(crate) fn row_bytes(rows: &Rows, row: u32) -> usize {
+    ROW_BYTES + rows.chunk(parts(row).0).average_bytes()
+}
+
+/// How many pages of a size fit below a limit. Where there is hardly room for any, so many that it is not measured again
+/// all the time.
+fn pages_that_fit(limit: usize, taken: usize, page: usize) -> usize {
+    (limit.saturating_sub(taken).max(limit / HARDLY_ANY) / page).max(1)
 }
 
 /// How many pages more make it worth while to measure again: not those that come and go between two cleanings.

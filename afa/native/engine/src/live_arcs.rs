@@ -324,6 +324,7 @@ impl Engine {
             if let Some(rare) = &mut key.rare {
                 rare.carried.retain(|(carrier, _)| *carrier != pattern);
             }
+            self.live_partial_matches += tail.len();
             key.lanes.push(Lane::of(tail));
             for row in key.spine.pages.iter().flat_map(Page::rows).collect::<Vec<u32>>() {
                 self.fill_class(pattern, row);

@@ -2,10 +2,12 @@
 
 use crate::chunk::CHUNK_ROWS;
 use crate::found::Findings;
+use crate::keeping::row_bytes;
 use crate::key::Key;
 use crate::late::LateScratch;
+use crate::limits::Limits;
 use crate::linear::LinearScratch;
-use crate::page::{PAGE_ENTRIES, Page};
+use crate::page::{MOST_ENTRIES, PAGE_ENTRIES, Page};
 use crate::pattern::Window;
 use crate::program::{Program, Shared, UNRELEASED, UNSEEN};
 use crate::rows::{Reader, Rows, parts};
@@ -18,6 +20,8 @@ pub(crate) const LISTED_RUN: usize = 32;
 /// The same where all of them are observed: a late event looks at whole windows there, and hardly any event changes a
 /// list.
 const OBSERVED_RUN: usize = 256;
+/// A key comes to its limits with so many pages at least, unless they are small.
+const PAGES_OF_A_LIMIT: usize = 32;
 
 /// Everything that matching needs beside the key itself.
 pub struct Matcher<'a> {
@@ -39,6 +43,8 @@ pub struct Matcher<'a> {
     pub punctuation: Option<i64>,
     /// The most partial matches that a key may have.
     pub max_partial_matches: usize,
+    /// The other limits.
+    pub limits: &'a Limits,
     /// What was found.
     pub findings: &'a mut Findings,
 }
@@ -63,7 +69,10 @@ impl Matcher<'_> {
         if !self.linear.is_empty() {
             self.append_linear(key, rows, first_record);
         }
-        let longest = self.longest_run();
+        let longest = rows
+            .len()
+            .checked_sub(1)
+            .map_or(0, |last| self.longest_run(rows.row(last)));
         let is_alone = self.lanes.len() == 1 && longest > 0;
         // No page takes more.
         let most = if is_alone {
@@ -122,17 +131,29 @@ impl Matcher<'_> {
         }
     }
 
-    /// The most entries of a run: a late event has to compute the lists within it anew.
-    fn longest_run(&self) -> usize {
+    /// The most entries of a run, by one of its rows: a late event has to compute the lists within it anew.
+    fn longest_run(&self, row: u32) -> usize {
         if self.lanes.is_empty() {
-            CHUNK_ROWS
+            CHUNK_ROWS.min(self.share_of_limits(row))
         } else if self.any_gap_free() {
             0
         } else if self.lanes.iter().all(|pattern| self.programs[*pattern].is_observed()) {
-            OBSERVED_RUN
+            OBSERVED_RUN.min(self.share_of_limits(row))
         } else {
             LISTED_RUN
         }
+    }
+
+    /// How many rows like this one a page may have so that a key is not far above its limits with one page too many:
+    /// pages are let go as a whole.
+    fn share_of_limits(&self, row: u32) -> usize {
+        let bytes = self.limits.max_bytes_per_key / row_bytes(self.rows, row);
+        (self.limits.max_events_per_key.min(bytes) / PAGES_OF_A_LIMIT).max(LISTED_RUN)
+    }
+
+    /// The most entries that further pages have, by the last row.
+    pub(crate) fn longest_page(&self, row: u32) -> usize {
+        self.longest_run(row).max(MOST_ENTRIES)
     }
 
     /// Adds rows to the last page, which has room for them.

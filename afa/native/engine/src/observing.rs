@@ -16,7 +16,7 @@ use crate::engine::Engine;
 use crate::finding::{Finder, QueryMatch, place_of};
 use crate::key::Key;
 use crate::matcher::expiry;
-use crate::pattern::Window;
+use crate::pattern::{Window, first_open, last_closed};
 use crate::program::{Program, UNRELEASED};
 use crate::query::{Growth, Output};
 use crate::rows::Rows;
@@ -68,13 +68,13 @@ impl Scope {
         };
         match self {
             Self::Around(Touched { ts, .. }) if program.is_local() => {
-                (ts.saturating_sub(length - 1), ts.saturating_add(program.looks_back()))
+                (first_open(ts, length), ts.saturating_add(program.looks_back()))
             }
             Self::Closing(before, now) => (
-                before.map_or(i64::MIN, |before| before.saturating_sub(length - 1)),
-                now.saturating_sub(length),
+                before.map_or(i64::MIN, |before| first_open(before, length)),
+                last_closed(now, length),
             ),
-            Self::Ending(from, to) if program.output != Output::NonOverlapping => (from.saturating_sub(length - 1), to),
+            Self::Ending(from, to) if program.output != Output::NonOverlapping => (first_open(from, length), to),
             _ => (i64::MIN, i64::MAX),
         }
     }

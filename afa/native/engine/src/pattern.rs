@@ -30,6 +30,24 @@ impl Window {
     }
 }
 
+/// The least time of an event whose window of this length closes after an instant. At the least instant that is the
+/// instant itself: nothing comes before it.
+#[must_use]
+pub(crate) fn first_open(instant: i64, length: i64) -> i64 {
+    let first = i128::from(instant) - i128::from(length) + 1;
+    i64::try_from(first).unwrap_or(i64::MIN)
+}
+
+/// The greatest time of an event whose window may have closed by an instant: at the greatest instant all have.
+#[must_use]
+pub(crate) fn last_closed(instant: i64, length: i64) -> i64 {
+    if instant == i64::MAX {
+        i64::MAX
+    } else {
+        instant.saturating_sub(length)
+    }
+}
+
 /// The static type of a register, by the number of the compact form.
 #[derive(Clone, Debug)]
 pub struct Register {

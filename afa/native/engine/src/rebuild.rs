@@ -130,6 +130,11 @@ impl Engine {
     fn rebuild_in(&mut self, domain: usize, name: &str, restored: Restored) {
         if let Some(number) = self.key_number(name, domain) {
             self.mark_restored(number);
+            let oldest = restored.events.first().map(|event| event.ts);
+            if oldest.is_some_and(|oldest| Some(oldest) < self.domains[domain].effective) {
+                // Events that are kept from before the punctuation took arcs that may be over for all that comes.
+                self.recall_epochs();
+            }
             self.rebuild(number, restored);
         }
     }

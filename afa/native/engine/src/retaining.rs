@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::key::Key;
 use crate::matcher::expiry;
 use crate::observing::{Progress, Scope};
-use crate::pattern::Window;
+use crate::pattern::{Window, first_open};
 use crate::query::Output;
 use crate::selecting::{Counted, CountedEnds};
 use crate::snapshot_form::Writer;
@@ -88,7 +88,7 @@ impl Engine {
         {
             let emitted = self.domains[key.domain()].progress(program, pattern).emitted;
             let decided = emitted.map_or(i64::MIN, |emitted| emitted.min(punctuation));
-            return decided.saturating_sub(length - 1);
+            return first_open(decided, length);
         }
         // Events that come are for partial matches that live at the punctuation, or begin later.
         let place = key.spine.search(&self.rows, punctuation);

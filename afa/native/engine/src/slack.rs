@@ -85,9 +85,10 @@ impl Promises {
 }
 
 impl Topic {
-    /// A record of this time comes. The answer is the bound, if it is behind the slack.
+    /// A record of this time comes. The answer is the bound that is in force, if it is behind the slack.
     pub(crate) fn meet(&mut self, ts: i64, trust: Trust) -> Option<i64> {
-        let bound = self.behind().filter(|bound| ts < *bound);
+        let behind = self.behind().filter(|behind| ts < *behind);
+        let bound = behind.map(|behind| self.punctuation.map_or(behind, |known| known.max(behind)));
         if self.believes(ts, trust) {
             self.newest = self.newest.max(Some(ts));
         }

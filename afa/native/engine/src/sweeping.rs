@@ -15,6 +15,8 @@ pub(crate) struct Sweeping {
     changing: Vec<usize>,
     /// If all windows are in time.
     longest_window: Option<i64>,
+    /// A limit has let events go since it was looked what went with them.
+    pub(crate) has_dropped: bool,
 }
 
 impl Sweeping {
@@ -28,6 +30,7 @@ impl Sweeping {
             arcs_version: Some(arcs_version),
             changing: (0..programs.len()).filter(changes).collect(),
             longest_window: windows.reduce(|one, other| Some(one?.max(other?))).unwrap_or(Some(0)),
+            has_dropped: false,
         }
     }
 }
@@ -39,7 +42,11 @@ impl Engine {
             return;
         };
         if self.sweeping.arcs_version != Some(self.shared.arcs_version) {
-            self.sweeping = Sweeping::of(&self.programs, self.shared.arcs_version);
+            let has_dropped = self.sweeping.has_dropped;
+            self.sweeping = Sweeping {
+                has_dropped,
+                ..Sweeping::of(&self.programs, self.shared.arcs_version)
+            };
         }
         for pattern in &self.sweeping.changing {
             self.programs[*pattern].forget_epochs(punctuation);
@@ -55,6 +62,18 @@ impl Engine {
         let sets: usize = self.programs.iter().map(|program| program.sets.len()).sum();
         if sets > 2 * self.sets_after_sweep {
             self.sweep_sets(None);
+        }
+    }
+
+    /// After a batch: lets go what belongs to events that went at a limit. Without punctuations nothing else would.
+    pub(crate) fn clean_dropped(&mut self) {
+        if !std::mem::take(&mut self.sweeping.has_dropped) {
+            return;
+        }
+        if self.rows.live_chunks() > 2 * self.chunks_after_sweep {
+            self.sweep_chunks();
+        } else {
+            self.rows.clean([self.open, self.busy], |_, _| false);
         }
     }
 

@@ -11,7 +11,7 @@ use crate::finding::{Finder, QueryMatch, Told};
 use crate::input::index_of;
 use crate::key::Key;
 use crate::observing::{Progress, Scope};
-use crate::pattern::Window;
+use crate::pattern::{Window, first_open};
 use crate::program::Program;
 use crate::query::Query;
 use crate::rows::Rows;
@@ -186,9 +186,13 @@ impl Engine {
         let Window::Time(length) = self.programs[pattern].window else {
             return None;
         };
+        // No window is open beyond the end of time.
+        if punctuation == i64::MAX {
+            return None;
+        }
         let finder = Finder::new(&self.rows, key, (lane, pattern), Some(punctuation), self.limits);
         let mut least = None;
-        let mut place = key.spine.search(&self.rows, punctuation.saturating_sub(length - 1));
+        let mut place = key.spine.search(&self.rows, first_open(punctuation, length));
         while let Some(here) = place.filter(|here| least.is_none_or(|end| key.spine.ts(*here, &self.rows) <= end)) {
             let end = finder.first_end(&mut self.programs[pattern], here);
             least = least.into_iter().chain(end).min();
@@ -202,7 +206,7 @@ impl Engine {
         let Window::Time(length) = self.programs[pattern].window else {
             return;
         };
-        let least = passed.map_or(i64::MIN, |passed| passed.saturating_sub(length - 1));
+        let least = passed.map_or(i64::MIN, |passed| first_open(passed, length));
         let most_bound = self.limits.max_partial_matches_per_key;
         let mut place = key.spine.search(&self.rows, least);
         let mut timeouts = Vec::new();

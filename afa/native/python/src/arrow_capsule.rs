@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use afa_engine::arrow_check::check;
-use afa_engine::arrow_layout::{Given, Layout};
+use afa_engine::arrow_layout::{Given, Layout, check_unread};
 use afa_engine::arrow_rows::ArrowRows;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow_array::{ArrayRef, NullArray, make_array};
@@ -273,6 +273,10 @@ fn checked_columns(data: &ArrayData) -> Result<Vec<Given>, String> {
         return Err("no record batch".into());
     };
     let columns = fields.iter().zip(data.child_data()).map(|(field, child)| {
+        if !is_read(child.data_type()) {
+            check_unread(field.name(), child.data_type())?;
+            return Ok(Given::Array(Arc::new(NullArray::new(data.len()))));
+        }
         let column = column_of(child.slice(data.offset(), data.len()));
         column
             .map(Given::Array)
@@ -282,9 +286,6 @@ fn checked_columns(data: &ArrayData) -> Result<Vec<Given>, String> {
 }
 
 fn column_of(data: ArrayData) -> Result<ArrayRef, String> {
-    if !is_read(data.data_type()) {
-        return Ok(Arc::new(NullArray::new(data.len())));
-    }
     check(&data)?;
     Ok(make_array(data))
 }
