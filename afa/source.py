@@ -88,7 +88,7 @@ def read_source(value: object, path: Path = (), *, topic: str | None = None) -> 
 
 
 def pack_source(source: Source | None, fleet_unit: FleetUnit = "ms", codec: str = "json") -> bytes:
-    """As `afa/native/engine/src/scan/mapping.rs` reads it; without a source, the shape of a tape's record."""
+    """As `afa/native/engine/src/raw/scan/mapping.rs` reads it; without a source, the shape of a tape's record."""
     if source is None:
         source = Source("", codec=codec, key="key", unit=fleet_unit)
     places = [_packed_place(getattr(source, name), of_record) for name, (_, of_record) in PARTS.items()]

@@ -1,13 +1,13 @@
 //! Changes net per batch: everything is inserted first, each key at once, and then followed up.
 
 use crate::engine::{Engine, live};
-use crate::event_order::EventOrder;
-use crate::key::Key;
-use crate::one_event::{Given, PlainRows};
-use crate::rows::row_number;
+use crate::keys::key::Key;
+use crate::late::walk::Plan;
+use crate::lists::one_event::{Given, PlainRows};
+use crate::rows::event_order::EventOrder;
+use crate::rows::store::row_number;
+use crate::rows::stretch::Stretch;
 use crate::segment::NO_KEY;
-use crate::stretch::Stretch;
-use crate::walk::Plan;
 
 /// With more rows for each key that is known, they are brought together by key.
 const ROWS_PER_KEY: usize = 4;
@@ -62,7 +62,7 @@ impl Engine {
         }
         let (number, first) = (waiting.chunk, waiting.first);
         let chunk = self.rows.chunk_mut(number);
-        waiting.order.find(&crate::event_order::Given {
+        waiting.order.find(&crate::rows::event_order::Given {
             keys: &waiting.keys,
             chunk,
             first,

@@ -5,25 +5,25 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 
-use crate::arc_book::ArcBook;
-use crate::asked::Asked;
-use crate::change_table::ChangeTable;
-use crate::domain::Domain;
-use crate::event::{Id, IdRef};
-use crate::folded::Folded;
-use crate::found::Findings;
-use crate::key::{Key, Tomb};
-use crate::key_table::{KeyTable, Known};
-use crate::limits::Limits;
-use crate::linear::LinearScratch;
-use crate::matcher::Matcher;
-use crate::observing::{Scope, Touched};
-use crate::program::{Program, Shared};
-use crate::rows::Rows;
-use crate::scan::{Mapping, Scanner};
-use crate::spine::Place;
-use crate::stretch::Stretch;
-use crate::walk::Plan;
+use crate::arcs::book::ArcBook;
+use crate::bindings::observing::{Scope, Touched};
+use crate::changes::found::Findings;
+use crate::changes::table::ChangeTable;
+use crate::keys::folded::Folded;
+use crate::keys::key::{Key, Tomb};
+use crate::keys::spine::Place;
+use crate::keys::table::{KeyTable, Known};
+use crate::late::walk::Plan;
+use crate::linear::matching::LinearScratch;
+use crate::lists::matcher::Matcher;
+use crate::predicates::asked::Asked;
+use crate::program::compiled::{Program, Shared};
+use crate::progress::domain::Domain;
+use crate::progress::limits::Limits;
+use crate::raw::scan::{Mapping, Scanner};
+use crate::rows::event::{Id, IdRef};
+use crate::rows::store::Rows;
+use crate::rows::stretch::Stretch;
 
 /// What has been counted since the engine began.
 #[derive(Clone, Copy, Debug, Default)]
@@ -86,7 +86,7 @@ pub struct Engine {
     pub limits: Limits,
     /// What was said since the last `take_changes`.
     pub(crate) table: ChangeTable,
-    pub(crate) telling: crate::telling::Telling,
+    pub(crate) telling: crate::changes::telling::Telling,
     pub(crate) shared: Shared,
     pub(crate) rows: Rows,
     /// Patterns that keep lists, by lane.
@@ -102,13 +102,13 @@ pub struct Engine {
     pub(crate) free_keys: Vec<usize>,
     /// Keys that were idle when they were cleaned, the longest idle first.
     pub(crate) resting: VecDeque<usize>,
-    pub(crate) dirty: crate::dirty::Dirty,
-    pub(crate) walk: crate::gauges::Walk,
+    pub(crate) dirty: crate::state::dirty::Dirty,
+    pub(crate) walk: crate::progress::gauges::Walk,
     pub(crate) domains: Vec<Domain>,
     pub(crate) arc_punctuation: Option<i64>,
     /// Lives of arcs that their book does not tell.
-    pub(crate) asked_lives: HashMap<(usize, Box<str>), crate::epochs::Life, FixedState>,
-    pub(crate) arc_shapes: crate::arc_shapes::Shapes,
+    pub(crate) asked_lives: HashMap<(usize, Box<str>), crate::program::epochs::Life, FixedState>,
+    pub(crate) arc_shapes: crate::arcs::shapes::Shapes,
     /// The greatest time of any stored event.
     pub(crate) newest: Option<i64>,
     /// The chunk that raw records are added to.
@@ -125,16 +125,16 @@ pub struct Engine {
     /// None while it is in use.
     pub(crate) scratch: Option<Box<LinearScratch>>,
     pub(crate) asked: Asked,
-    pub(crate) late: crate::late::LateScratch,
-    pub(crate) sweeping: crate::sweeping::Sweeping,
+    pub(crate) late: crate::late::one::LateScratch,
+    pub(crate) sweeping: crate::progress::sweeping::Sweeping,
     pub(crate) sets_after_sweep: usize,
     pub(crate) set_bytes_after_sweep: usize,
     pub(crate) chunks_after_sweep: usize,
     pub(crate) known_after_sweep: usize,
     pub(crate) live_partial_matches: usize,
-    pub(crate) promises: crate::slack::Promises,
-    pub(crate) overtaking: crate::overtaking::Overtaking,
-    pub(crate) agenda: crate::agenda::Agenda,
+    pub(crate) promises: crate::progress::slack::Promises,
+    pub(crate) overtaking: crate::progress::overtaking::Overtaking,
+    pub(crate) agenda: crate::progress::agenda::Agenda,
 }
 
 impl Engine {
@@ -146,8 +146,8 @@ impl Engine {
             books: programs.iter().map(|_| ArcBook::default()).collect(),
             counters: Counters::default(),
             limits,
-            table: ChangeTable::new(crate::telling::faces(&programs)),
-            telling: crate::telling::Telling::default(),
+            table: ChangeTable::new(crate::changes::telling::faces(&programs)),
+            telling: crate::changes::telling::Telling::default(),
             shared,
             rows: Rows::default(),
             lanes: Vec::new(),
@@ -158,12 +158,12 @@ impl Engine {
             folded: Vec::new(),
             free_keys: Vec::new(),
             resting: VecDeque::new(),
-            dirty: crate::dirty::Dirty::default(),
-            walk: crate::gauges::Walk::default(),
+            dirty: crate::state::dirty::Dirty::default(),
+            walk: crate::progress::gauges::Walk::default(),
             domains: vec![Domain::new(0, programs.len())],
             arc_punctuation: None,
             asked_lives: HashMap::default(),
-            arc_shapes: crate::arc_shapes::Shapes::default(),
+            arc_shapes: crate::arcs::shapes::Shapes::default(),
             newest: None,
             open: None,
             busy: None,
@@ -175,16 +175,16 @@ impl Engine {
             findings: Findings::default(),
             scratch: None,
             asked: Asked::default(),
-            late: crate::late::LateScratch::default(),
-            sweeping: crate::sweeping::Sweeping::default(),
+            late: crate::late::one::LateScratch::default(),
+            sweeping: crate::progress::sweeping::Sweeping::default(),
             sets_after_sweep: 4096,
             set_bytes_after_sweep: 0,
             chunks_after_sweep: 64,
             known_after_sweep: 0,
             live_partial_matches: 0,
-            promises: crate::slack::Promises::default(),
-            overtaking: crate::overtaking::Overtaking::of(&programs),
-            agenda: crate::agenda::Agenda::of(&programs),
+            promises: crate::progress::slack::Promises::default(),
+            overtaking: crate::progress::overtaking::Overtaking::of(&programs),
+            agenda: crate::progress::agenda::Agenda::of(&programs),
             programs,
         };
         engine.rows.scanners = vec![Scanner::new(Mapping::only_data(), &[]), Scanner::new(mapping, &[])];
@@ -380,7 +380,9 @@ impl Engine {
     pub(crate) fn hides(&self, row: u32) -> bool {
         self.lanes.iter().any(|pattern| {
             let program = &self.programs[*pattern];
-            program.gap_free && program.key_field.is_some() && self.rows.class(*pattern, row) == crate::program::UNSEEN
+            program.gap_free
+                && program.key_field.is_some()
+                && self.rows.class(*pattern, row) == crate::program::compiled::UNSEEN
         })
     }
 

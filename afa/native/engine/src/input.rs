@@ -1,14 +1,14 @@
 //! The one door for records: raw ones and record batches, with punctuations and arc changes in their place.
 
-use crate::change_table::{ChangeKind, ChangeRow};
-use crate::chunk::{CHUNK_ROWS, Chunk, Payload};
-use crate::domain::{Domain, Origin};
+use crate::changes::table::{ChangeKind, ChangeRow};
 use crate::engine::{Engine, Retraction, SOURCE};
-use crate::event::IdRef;
-use crate::key_table::{KeyTable, are_equal};
-use crate::rows::Rows;
-use crate::scan::{Bad, Envelope, Head, Operation, Padded, PlainHead, Records, Scanner, Span};
-use crate::scanned::ScannedRows;
+use crate::keys::table::{KeyTable, are_equal};
+use crate::progress::domain::{Domain, Origin};
+use crate::raw::rows::ScannedRows;
+use crate::raw::scan::{Bad, Envelope, Head, Operation, Padded, PlainHead, Records, Scanner, Span};
+use crate::rows::chunk::{CHUNK_ROWS, Chunk, Payload};
+use crate::rows::event::IdRef;
+use crate::rows::store::Rows;
 use crate::segment::{Fed, NO_KEY, Net, Segment};
 
 /// The raw records of a batch, each by its index.

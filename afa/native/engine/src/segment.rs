@@ -2,19 +2,19 @@
 //! all at once.
 
 use crate::batch::Waiting;
-use crate::domain::{Domain, Origin, is_released};
 use crate::engine::Engine;
-use crate::expression::EventView;
-use crate::kernel::vectorized;
-use crate::measuring::Measured;
-use crate::naming::Naming;
-use crate::one_event::{Given, PlainRows};
-use crate::program::{Program, UNRELEASED, UNSEEN};
-use crate::rows::row_number;
-use crate::run_ends::RunEnds;
-use crate::slack::below;
-use crate::stretch::{Runs, Stretch};
-use crate::value::Value;
+use crate::keys::naming::Naming;
+use crate::lists::one_event::{Given, PlainRows};
+use crate::predicates::kernel::vectorized;
+use crate::predicates::measuring::Measured;
+use crate::program::compiled::{Program, UNRELEASED, UNSEEN};
+use crate::program::expression::EventView;
+use crate::program::value::Value;
+use crate::progress::domain::{Domain, Origin, is_released};
+use crate::progress::slack::below;
+use crate::rows::run_ends::RunEnds;
+use crate::rows::store::row_number;
+use crate::rows::stretch::{Runs, Stretch};
 
 /// No key: the row is not to be taken.
 pub(crate) const NO_KEY: u32 = u32::MAX;

@@ -1,6 +1,6 @@
 //! The verdicts of the book of arcs against its rules, written a second time, on random records.
 
-use afa_engine::arc_book::{ArcBook, ArcRecord, BodyFacts, BodyText, KnownArc, Verdict};
+use afa_engine::arcs::book::{ArcBook, ArcRecord, BodyFacts, BodyText, KnownArc, Verdict};
 
 const FENCES: [&str; 3] = ["e.x > 1", "e.x  >  1", "e.x > 2"];
 const NUMBERS: [u32; 3] = [4, 4, 9];

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use afa_engine::arrow_rows::{ArrowRows, Column, Keys};
-use afa_engine::event::Data;
-use afa_engine::expression::FieldPath;
-use afa_engine::value::Value;
+use afa_engine::arrow::rows::{ArrowRows, Column, Keys};
+use afa_engine::program::expression::FieldPath;
+use afa_engine::program::value::Value;
+use afa_engine::rows::event::Data;
 use arrow_array::builder::{FixedSizeListBuilder, Float64Builder, Int32Builder, LargeListBuilder, ListBuilder};
 use arrow_array::types::{Int8Type, Int32Type, UInt64Type};
 use arrow_array::{

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use afa_engine::change_arrow::{COLUMNS, Texts, Values};
-use afa_engine::change_table::{ChangeKind, ChangeRow, ChangeTable, Outcome, PatternFace};
-use afa_engine::event::{Data, Id};
-use afa_engine::json;
-use afa_engine::value::Value;
+use afa_engine::changes::arrow::{COLUMNS, Texts, Values};
+use afa_engine::changes::table::{ChangeKind, ChangeRow, ChangeTable, Outcome, PatternFace};
+use afa_engine::program::value::Value;
+use afa_engine::raw::json;
+use afa_engine::rows::event::{Data, Id};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray};

@@ -1,8 +1,10 @@
 //! Predicates over columns against the expression language's own comparison, row by row.
 
-use afa_engine::arrow_text::Texts;
-use afa_engine::kernel::{FloatTest, compare_floats, compare_ints, compare_ints_as_floats, find_texts, words};
-use afa_engine::value::{Comparison, Value};
+use afa_engine::arrow::text::Texts;
+use afa_engine::predicates::kernel::{
+    FloatTest, compare_floats, compare_ints, compare_ints_as_floats, find_texts, words,
+};
+use afa_engine::program::value::{Comparison, Value};
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, StringArray};
 use arrow_buffer::NullBuffer;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use afa_engine::arrow_rows::ArrowRows;
-use afa_engine::chunk::Chunk;
-use afa_engine::expression::{FieldPath, Node};
-use afa_engine::predicate::{Fields, Predicates};
-use afa_engine::predicate_index::PredicateIndex;
-use afa_engine::row_view::RowView;
-use afa_engine::value::{Comparison, Value};
+use afa_engine::arrow::rows::ArrowRows;
+use afa_engine::predicates::index::PredicateIndex;
+use afa_engine::predicates::predicate::{Fields, Predicates};
+use afa_engine::program::expression::{FieldPath, Node};
+use afa_engine::program::value::{Comparison, Value};
+use afa_engine::rows::chunk::Chunk;
+use afa_engine::rows::view::RowView;
 use arrow_array::types::Int32Type;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array,

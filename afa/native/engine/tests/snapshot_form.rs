@@ -1,9 +1,9 @@
 //! Snapshots round trip; whatever was cut, flipped or made up is refused without a panic.
 
-use afa_engine::event::Data;
-use afa_engine::json;
-use afa_engine::snapshot_form::{FORMAT_VERSION, Reader, SnapshotFault, Writer, open, seal};
-use afa_engine::value::Value;
+use afa_engine::program::value::Value;
+use afa_engine::raw::json;
+use afa_engine::rows::event::Data;
+use afa_engine::state::form::{FORMAT_VERSION, Reader, SnapshotFault, Writer, open, seal};
 
 fn values() -> Vec<Value> {
     let mut values = vec![

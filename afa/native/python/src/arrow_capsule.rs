@@ -12,9 +12,9 @@ use std::ffi::CStr;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use afa_engine::arrow_check::check;
-use afa_engine::arrow_layout::{Given, Layout, check_unread};
-use afa_engine::arrow_rows::ArrowRows;
+use afa_engine::arrow::check::check;
+use afa_engine::arrow::layout::{Given, Layout, check_unread};
+use afa_engine::arrow::rows::ArrowRows;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow_array::{ArrayRef, NullArray, make_array};
 use arrow_data::{ArrayData, layout};

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
-use afa_engine::change_table::{ChangeKind, ChangeRow, ChangeTable};
+use afa_engine::changes::table::{ChangeKind, ChangeRow, ChangeTable};
+use afa_engine::program::value::Value;
 use afa_engine::segment::Fed;
-use afa_engine::value::Value;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};

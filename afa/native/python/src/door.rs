@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use afa_engine::arrow_rows::ArrowRows;
-use afa_engine::dirty::Snapshot;
-use afa_engine::domain::Origin;
+use afa_engine::arrow::rows::ArrowRows;
 use afa_engine::engine::Engine;
-use afa_engine::expression::Node;
-use afa_engine::gauges::PartitionGauges;
 use afa_engine::input::Feeding;
-use afa_engine::limits::Limits;
-use afa_engine::msgpack::Malformed;
-use afa_engine::scan::Mapping;
+use afa_engine::program::expression::Node;
+use afa_engine::progress::domain::Origin;
+use afa_engine::progress::gauges::PartitionGauges;
+use afa_engine::progress::limits::Limits;
+use afa_engine::progress::slack::{Promise, Trust};
+use afa_engine::raw::msgpack::Malformed;
+use afa_engine::raw::scan::Mapping;
 use afa_engine::segment::{Fed, Net};
-use afa_engine::slack::{Promise, Trust};
+use afa_engine::state::dirty::Snapshot;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};

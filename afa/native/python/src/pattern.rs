@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use afa_engine::arc_book::{BodyFacts, BodyText, read_arc_record};
+use afa_engine::arcs::book::{BodyFacts, BodyText, read_arc_record};
 use afa_engine::engine::Engine;
-use afa_engine::epochs::Life;
-use afa_engine::expression::{FieldPath, Node};
-use afa_engine::limits::Limits;
-use afa_engine::msgpack::{Malformed, Reader};
-use afa_engine::pattern::{Body, Frame, Register, Window};
-use afa_engine::program::{Program, Shared};
-use afa_engine::query::{Output, Query};
-use afa_engine::scan::Mapping;
+use afa_engine::program::compiled::{Program, Shared};
+use afa_engine::program::epochs::Life;
+use afa_engine::program::expression::{FieldPath, Node};
+use afa_engine::program::pattern::{Body, Frame, Register, Window};
+use afa_engine::program::query::{Output, Query};
+use afa_engine::progress::limits::Limits;
+use afa_engine::raw::msgpack::{Malformed, Reader};
+use afa_engine::raw::scan::Mapping;
 
 /// An arc as it was packed.
 pub(crate) struct NewArc {

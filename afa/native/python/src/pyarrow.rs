@@ -1,6 +1,6 @@
 //! What is called of pyarrow, looked up once.
 
-use afa_engine::change_arrow::{COLUMNS, Kind};
+use afa_engine::changes::arrow::{COLUMNS, Kind};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;

@@ -1,9 +1,9 @@
 //! Raw records on their way in: copied together while the interpreter's lock is held, read when it is not.
 
-use afa_engine::domain::Origin;
 use afa_engine::engine::Engine;
 use afa_engine::input::{Feeding, RawBatch};
-use afa_engine::scan::{Envelope, Padded, Records};
+use afa_engine::progress::domain::Origin;
+use afa_engine::raw::scan::{Envelope, Padded, Records};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};

@@ -3,7 +3,7 @@
 #[path = "../shared/arc_reading.rs"]
 mod arc_reading;
 
-use afa_engine::arc_record::read_arc_record;
+use afa_engine::arcs::record::read_arc_record;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;

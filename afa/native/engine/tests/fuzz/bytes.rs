@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use afa_engine::json;
+use afa_engine::raw::json;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use afa_engine::event::Data;
-use afa_engine::expression::FieldPath;
-use afa_engine::json;
-use afa_engine::scan::{Bad, Codec, Envelope, Head, Mapping, Padded, Scalar, Scanner, Span, list_value};
-use afa_engine::value::Value;
+use afa_engine::program::expression::FieldPath;
+use afa_engine::program::value::Value;
+use afa_engine::raw::json;
+use afa_engine::raw::scan::{Bad, Codec, Envelope, Head, Mapping, Padded, Scalar, Scanner, Span, list_value};
+use afa_engine::rows::event::Data;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 

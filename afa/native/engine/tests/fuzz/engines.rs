@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use afa_engine::domain::Origin;
 use afa_engine::engine::Engine;
-use afa_engine::epochs::Life;
-use afa_engine::expression::{FieldPath, Node};
 use afa_engine::input::{Feeding, RawBatch};
-use afa_engine::limits::Limits;
-use afa_engine::pattern::{Body, Frame, Register, Window};
-use afa_engine::program::{Program, Shared};
-use afa_engine::query::Output;
-use afa_engine::scan::{Codec, Envelope, Mapping, Padded, Records};
+use afa_engine::program::compiled::{Program, Shared};
+use afa_engine::program::epochs::Life;
+use afa_engine::program::expression::{FieldPath, Node};
+use afa_engine::program::pattern::{Body, Frame, Register, Window};
+use afa_engine::program::query::Output;
+use afa_engine::program::value::{Arithmetic, Comparison, Value};
+use afa_engine::progress::domain::Origin;
+use afa_engine::progress::limits::Limits;
+use afa_engine::raw::scan::{Codec, Envelope, Mapping, Padded, Records};
 use afa_engine::segment::Net;
-use afa_engine::value::{Arithmetic, Comparison, Value};
 
 use crate::bytes::Bytes;
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use afa_engine::expression::{EventView, FieldPath, Node};
-use afa_engine::value::{Comparison, Value};
+use afa_engine::program::expression::{EventView, FieldPath, Node};
+use afa_engine::program::value::{Comparison, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;

@@ -1,7 +1,7 @@
 //! Raw records through the engine's own door: one batch, many batches, and without the bad ones.
 
 use afa_engine::engine::Engine;
-use afa_engine::scan::Codec;
+use afa_engine::raw::scan::Codec;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 
@@ -60,7 +60,7 @@ fn encoded(text: &str, codec: Codec) -> Bytes {
         return Bytes(text.into());
     }
     let mut packed = Vec::new();
-    let data = afa_engine::json::read(text.as_bytes()).expect("JSON");
+    let data = afa_engine::raw::json::read(text.as_bytes()).expect("JSON");
     data.write_canonical(&mut packed);
     Bytes(packed)
 }

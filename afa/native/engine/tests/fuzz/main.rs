@@ -12,7 +12,7 @@ mod predicates;
 mod runner;
 mod snapshots;
 
-use afa_engine::scan::Codec;
+use afa_engine::raw::scan::Codec;
 
 /// A test for each target, `name: cases in cargo test, strategy, check`; the time of `make fuzz` is divided among them.
 macro_rules! targets {

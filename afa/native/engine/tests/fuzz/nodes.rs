@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use afa_engine::expression::{Attribute, FieldPath, Node};
-use afa_engine::function::Function;
-use afa_engine::value::{Arithmetic, Comparison, Value};
+use afa_engine::program::expression::{Attribute, FieldPath, Node};
+use afa_engine::program::function::Function;
+use afa_engine::program::value::{Arithmetic, Comparison, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;

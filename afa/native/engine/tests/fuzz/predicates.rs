@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use afa_engine::arrow_rows::ArrowRows;
-use afa_engine::chunk::{Chunk, Payload};
-use afa_engine::expression::{EventView, FieldPath, Node};
-use afa_engine::predicate::{Fields, Predicates};
-use afa_engine::predicate_index::PredicateIndex;
-use afa_engine::row_view::RowView;
-use afa_engine::scan::{Codec, Envelope, Mapping, Padded, Scanner, Span};
-use afa_engine::value::Value;
+use afa_engine::arrow::rows::ArrowRows;
+use afa_engine::predicates::index::PredicateIndex;
+use afa_engine::predicates::predicate::{Fields, Predicates};
+use afa_engine::program::expression::{EventView, FieldPath, Node};
+use afa_engine::program::value::Value;
+use afa_engine::raw::scan::{Codec, Envelope, Mapping, Padded, Scanner, Span};
+use afa_engine::rows::chunk::{Chunk, Payload};
+use afa_engine::rows::view::RowView;
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -169,7 +169,7 @@ fn push(chunk: &mut Chunk, scanner: &mut Scanner, number: usize, row: &[Value]) 
         Codec::Json => json(number, row).into_bytes(),
         Codec::Msgpack => {
             let mut packed = Vec::new();
-            let data = afa_engine::json::read(json(number, row).as_bytes()).expect("JSON");
+            let data = afa_engine::raw::json::read(json(number, row).as_bytes()).expect("JSON");
             data.write_canonical(&mut packed);
             packed
         }

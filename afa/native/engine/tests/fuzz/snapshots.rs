@@ -1,7 +1,7 @@
 //! Snapshots: taken and restored they are the same, and whatever they say is restored or refused.
 
-use afa_engine::scan::Codec;
-use afa_engine::snapshot_form::{open, seal};
+use afa_engine::raw::scan::Codec;
+use afa_engine::state::form::{open, seal};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;

@@ -1,8 +1,8 @@
 //! Whether the quick reader of arc records and the full reader of JSON see the same.
 
-use afa_engine::arc_record::ArcRecord;
-use afa_engine::event::Data;
-use afa_engine::json;
+use afa_engine::arcs::record::ArcRecord;
+use afa_engine::raw::json;
+use afa_engine::rows::event::Data;
 
 fn text_of<'a>(data: &'a Data, name: &str) -> Option<&'a str> {
     match data.get(name)? {

@@ -5,7 +5,7 @@ use std::ptr::{null, null_mut};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use afa_engine::change_arrow::{COLUMNS, ChangeColumns, Column, Texts, Values};
+use afa_engine::changes::arrow::{COLUMNS, ChangeColumns, Column, Texts, Values};
 use pyo3::prelude::*;
 
 use super::sheet::{Memory, Sheets, slice_of_sheet};

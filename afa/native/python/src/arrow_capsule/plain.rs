@@ -5,11 +5,11 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use afa_engine::arrow_alike::Alike;
-use afa_engine::arrow_cells::Cells;
-use afa_engine::arrow_check::{are_below, count_set, texts_are_sound};
-use afa_engine::arrow_layout::Given;
-use afa_engine::arrow_text::{Dictionary, Few, Texts};
+use afa_engine::arrow::alike::Alike;
+use afa_engine::arrow::cells::Cells;
+use afa_engine::arrow::check::{are_below, count_set, texts_are_sound};
+use afa_engine::arrow::layout::Given;
+use afa_engine::arrow::text::{Dictionary, Few, Texts};
 use arrow_array::ffi::FFI_ArrowArray;
 use arrow_array::{GenericStringArray, OffsetSizeTrait};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};

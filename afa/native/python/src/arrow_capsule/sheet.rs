@@ -9,8 +9,8 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::Mutex;
 
-use afa_engine::change_arrow::{COLUMNS, ChangeColumns, Column, Kind, Values};
-use afa_engine::known_texts::{KnownTexts, Numbering};
+use afa_engine::changes::arrow::{COLUMNS, ChangeColumns, Column, Kind, Values};
+use afa_engine::changes::known_texts::{KnownTexts, Numbering};
 use pyo3::prelude::*;
 
 use super::export::{Content, Links, import};
