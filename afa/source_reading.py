@@ -1,4 +1,4 @@
-"""Raw records by a source's mapping, for the reference engine; `afa/native/engine/src/raw/scan/` does the same quickly."""
+"""Raw records by a source's mapping, for the reference engine; `raw/scan/` of the native one does the same quickly."""
 
 from __future__ import annotations
 
