@@ -234,3 +234,26 @@ def test_explain_says_what_a_query_binds_returns_and_forbids() -> None:
     assert "no event   after it, within the window, with" in in_words(unpaid)
     assert "a match when its window has closed" in in_words(unpaid)
     assert describe(unpaid)["absent after"] == ["e.order == r.[order] and e.type == 'Payment'"]
+
+
+OWN = """
+pattern: own
+key: symbol
+within: 100
+output: non_overlapping
+start: q0
+final: [q2]
+arcs:
+  - {id: a, from: q0, to: q1, when: "true"}
+  - {id: b, from: q1, to: q2, when: "e.x > 0"}
+"""
+
+
+def test_a_revision_that_a_pattern_does_not_see_takes_its_matches_back() -> None:
+    """The event is another key's now, as far as the pattern is concerned: what began before it may count again."""
+    events = [
+        {"key": "k", "id": f"e{ts}", "ts": ts, "data": {"symbol": "k", "x": x}} for ts, x in ((1, 0), (2, 1), (3, 1))
+    ]
+    revision = events[1] | {"rev": 1, "data": {"symbol": "other", "x": 1}}
+    told = fed(OWN, *events[:2], revision, events[2])
+    assert [[change["op"] for change in changes] for changes in told] == [[], ["insert"], ["retract"], ["insert"]]

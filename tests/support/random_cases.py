@@ -26,6 +26,8 @@ SETTINGS: Final[tuple[Record, ...]] = (
     {"gap_free": True},
     {"gap_free": True, "key_field": ("k",)},
     {"key_field": ("k",)},
+    {"key_field": ("k",), "output": "non_overlapping"},
+    {"output": "non_overlapping"},
     {"speculation": 10, "gap_free": True, "hold_output": True},
 )
 

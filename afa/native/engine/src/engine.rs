@@ -276,14 +276,14 @@ impl Engine {
             self.forget_observed();
         }
         self.tell_after(key, before, was_degraded);
+        self.sweep_if_grown(key);
     }
 
-    /// The same where all that was found is to be told.
+    /// The same where all that was found is to be told, and more may be that was taken out: no set goes before that.
     pub(crate) fn tell_after(&mut self, key: &mut Key, before: usize, was_degraded: bool) {
         self.live_partial_matches = self.live_partial_matches + live(key) - before;
         self.counters.peak_partial_matches = self.counters.peak_partial_matches.max(self.live_partial_matches);
         self.keep_limits(key);
-        self.sweep_if_grown(key);
         self.counters.degraded_keys += u64::from(key.degraded && !was_degraded);
         if !self.findings.list.is_empty() {
             self.tell(key);
@@ -304,8 +304,8 @@ impl Engine {
             key.find(&self.rows, ts, self.rows.id(row))
         };
         let rows = [Some(row), known.map(|place| key.spine.row(place))];
-        let (from, scope) = (self.table.rows.len(), Scope::Around(Touched { ts, rows }));
-        let watched = self.watch_row(&key, Some(row), scope);
+        let (from, touched) = (self.table.rows.len(), Touched { ts, rows });
+        let watched = self.watch_event(&key, touched);
         let replaced = known.map(|place| (row, key.spine.row(place)));
         if let Some(place) = known {
             self.revise(&mut key, place, row);
@@ -319,7 +319,7 @@ impl Engine {
         }
         self.newest = self.newest.max(key.spine.last_ts());
         self.after(&mut key, before, was_degraded);
-        self.tell_watched(&mut key, watched, scope, replaced);
+        self.tell_watched(&mut key, watched, Scope::Around(touched), replaced);
         self.order_observed(from);
         self.put_key(number, key);
     }
@@ -427,8 +427,8 @@ impl Engine {
             ts: retraction.ts,
             rows: [row, None],
         };
-        let (from, scope) = (self.table.rows.len(), Scope::Around(touched));
-        let watched = self.watch_row(&key, row, scope);
+        let from = self.table.rows.len();
+        let watched = self.watch_event(&key, touched);
         if let Some(place) = known {
             self.take_out(&mut key, place, retraction, identity);
         } else {
@@ -441,7 +441,7 @@ impl Engine {
             self.relink(&mut key);
         }
         self.after(&mut key, before, was_degraded);
-        self.tell_watched(&mut key, watched, scope, None);
+        self.tell_watched(&mut key, watched, Scope::Around(touched), None);
         self.order_observed(from);
         self.put_key(number, key);
     }

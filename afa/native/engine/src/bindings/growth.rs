@@ -66,6 +66,7 @@ impl Engine {
         self.tell_after(&mut key, before, was_degraded);
         self.tell_added(&mut key, added);
         self.tell_watched(&mut key, watched, scope, None);
+        self.sweep_if_grown(&key);
         self.order_observed(from);
         self.put_key(number, key);
     }

@@ -133,17 +133,18 @@ impl Engine {
         self.watch_lanes(key, lanes, scope)
     }
 
-    /// The same of those that a record is about which leads to this row, or takes it away; none: it is about no event.
-    pub(crate) fn watch_row(&mut self, key: &Key, row: Option<u32>, scope: Scope) -> Watched {
+    /// The same of those that see an event which comes, goes or is replaced, before or after.
+    pub(crate) fn watch_event(&mut self, key: &Key, touched: Touched) -> Watched {
         let may_change = |lane: &usize| {
             let pattern = self.lanes[*lane];
             let (program, is_seen) = (&self.programs[pattern], |row| {
                 self.rows.class(pattern, row) < UNRELEASED
             });
-            !program.is_told_by_punctuations_alone() && (program.gap_free || row.is_some_and(is_seen))
+            let sees = program.gap_free || touched.rows.into_iter().flatten().any(is_seen);
+            !program.is_told_by_punctuations_alone() && sees
         };
         let lanes: Vec<usize> = self.observed.iter().copied().filter(may_change).collect();
-        self.watch_lanes(key, lanes, scope)
+        self.watch_lanes(key, lanes, Scope::Around(touched))
     }
 
     pub(crate) fn watch_lanes(&mut self, key: &Key, lanes: Vec<usize>, scope: Scope) -> Watched {

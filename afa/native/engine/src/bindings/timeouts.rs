@@ -129,15 +129,11 @@ impl Engine {
 
     /// The keys of a partition in which candidates may have come or gone, or closed, since the last punctuation.
     fn take_touched(&mut self, domain: usize, due: &[usize]) -> Vec<usize> {
-        let mut touched = std::mem::take(&mut self.agenda.touched);
-        touched.sort_unstable();
-        touched.dedup();
-        let is_its = |engine: &Self, number: u32| {
-            let key = engine.keys.get(number as usize).and_then(Option::as_ref);
+        let keys = &self.keys;
+        let its = self.agenda.take_touched(|number| {
+            let key = keys.get(number as usize).and_then(Option::as_ref);
             key.is_none_or(|key| key.domain() == domain)
-        };
-        let (its, others): (Vec<u32>, Vec<u32>) = touched.into_iter().partition(|number| is_its(self, *number));
-        self.agenda.touched = others;
+        });
         let mut keys: Vec<usize> = its
             .into_iter()
             .map(|number| number as usize)

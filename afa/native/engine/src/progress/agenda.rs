@@ -20,8 +20,10 @@ pub(crate) struct Agenda {
     dues: Vec<i64>,
     /// Whether there are patterns whose open candidates hold their punctuation back.
     has_candidates: bool,
-    /// The keys in which candidates may have come or gone since the last punctuation.
-    pub(crate) touched: Vec<u32>,
+    /// The keys in which candidates may have come or gone since the last punctuation, each once.
+    touched: Vec<u32>,
+    /// By number of the key: whether it is one of them.
+    is_touched: Vec<bool>,
 }
 
 impl Agenda {
@@ -39,9 +41,27 @@ impl Agenda {
 
     /// Notes that something of a key has changed.
     pub(crate) fn touch(&mut self, number: u32) {
-        if self.has_candidates && self.touched.last() != Some(&number) {
+        let place = number as usize;
+        if !self.has_candidates {
+            return;
+        }
+        if self.is_touched.len() <= place {
+            self.is_touched.resize(place + 1, false);
+        }
+        if !self.is_touched[place] {
+            self.is_touched[place] = true;
             self.touched.push(number);
         }
+    }
+
+    /// Takes out those of the touched keys that are asked for.
+    pub(crate) fn take_touched(&mut self, is_asked_for: impl Fn(u32) -> bool) -> Vec<u32> {
+        let (taken, left) = self.touched.drain(..).partition(|number| is_asked_for(*number));
+        self.touched = left;
+        for number in &taken {
+            self.is_touched[*number as usize] = false;
+        }
+        taken
     }
 
     fn set(&mut self, number: usize, due: i64) {

@@ -301,6 +301,7 @@ impl Engine {
             let added = self.take_added(|_| true);
             self.tell_after(&mut key, before, was_degraded);
             self.tell_added(&mut key, added);
+            self.sweep_if_grown(&key);
             self.put_key(number, key);
         }
     }

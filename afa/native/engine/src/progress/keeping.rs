@@ -167,8 +167,26 @@ impl Engine {
             self.drop_front(key);
             key.degraded = true;
         }
-        self.sweeping.has_dropped |= events < before;
+        if events < before {
+            self.sweeping.has_dropped = true;
+            self.forget_counted(key);
+        }
         before - events
+    }
+
+    /// Lets go of matches that count whose start events are gone, but for where the last of them ended.
+    fn forget_counted(&self, key: &mut Key) {
+        let first = key.spine.search(&self.rows, i64::MIN);
+        let first = first.map(|place| key.spine.ts(place, &self.rows));
+        let Some((first, rare)) = first.zip(key.rare.as_mut()) else {
+            return;
+        };
+        for forgotten in &mut rare.forgotten {
+            if let Some(counted) = &mut forgotten.counted {
+                counted.add_ends(first, &mut forgotten.ends);
+                counted.forget(first);
+            }
+        }
     }
 
     /// About how many bytes a key takes: its entries with their rows, and its lists.

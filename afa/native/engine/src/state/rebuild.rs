@@ -112,9 +112,11 @@ impl Engine {
         for held in &mut self.domains[key.domain()].held {
             held.retain(|_, held| *held.key != *name);
         }
+        for open in &mut self.domains[key.domain()].open_ends {
+            open.remove(&index_of(number));
+        }
         self.put_key(number, key);
         self.lay_down(number);
-        self.agenda.touch(index_of(number));
     }
 
     /// Lets go of all that is known of a key.
