@@ -341,12 +341,6 @@ impl ArrowRows {
         self.text(self.batch.conditions.as_ref(), row)
     }
 
-    /// Whether any row of the batch may be an arc change.
-    #[must_use]
-    pub fn has_arcs(&self) -> bool {
-        self.batch.arcs.is_some()
-    }
-
     /// Whether any row of the batch has an id. Slices answer for the batch they are cut from, here and below.
     #[must_use]
     pub fn has_ids(&self) -> bool {
