@@ -74,11 +74,10 @@ impl Engine {
     /// Finds out which matches of a key count so far, where matches that come have to know.
     pub(crate) fn ready_counts(&mut self, key: &mut Key) {
         for at in 0..self.observed.len() {
-            let lane = self.observed[at];
-            let counts = self.programs[self.lanes[lane]].growth() == Growth::Counts;
-            if counts && key.forgotten(lane).counted.is_none() {
-                let counted = self.counted_now(key, lane);
-                key.forgotten_mut(lane).counted = Some(counted);
+            let (lane, pattern) = (self.observed[at], self.lanes[self.observed[at]]);
+            if self.programs[pattern].growth() == Growth::Counts {
+                let progress = self.domains[key.domain()].progress(&self.programs[pattern], pattern);
+                self.know_counted(key, lane, progress);
             }
         }
     }

@@ -57,14 +57,9 @@ impl Engine {
             let told = told.iter().map(|found| (record, found));
             return self.tell_matches(key, pattern, ChangeKind::Insert, told);
         }
-        let counts = self.programs[pattern].output == Output::NonOverlapping;
-        if counts && key.forgotten(lane).counted.is_none() {
-            let before = Progress {
-                emitted: Some(from),
-                ..progress
-            };
-            let counted = self.counted_at(key, lane, before);
-            key.forgotten_mut(lane).counted = Some(counted);
+        if self.programs[pattern].output == Output::NonOverlapping {
+            let emitted = Some(from);
+            self.know_counted(key, lane, Progress { emitted, ..progress });
         }
         let found = self.find_ended(key, lane, from, to);
         if self.programs[pattern].tells_ends_alone() {

@@ -121,14 +121,22 @@ impl Engine {
     }
 
     /// The matches of a key that count.
-    pub(crate) fn counted_now(&mut self, key: &Key, lane: usize) -> Counted {
+    fn counted_now(&mut self, key: &Key, lane: usize) -> Counted {
         let pattern = self.lanes[lane];
         let progress = self.domains[key.domain()].progress(&self.programs[pattern], pattern);
         self.counted_at(key, lane, progress)
     }
 
+    /// Keeps those that counted when the key's partition had come so far, unless it is known already which count.
+    pub(crate) fn know_counted(&mut self, key: &mut Key, lane: usize, progress: Progress) {
+        if key.forgotten(lane).counted.is_none() {
+            let counted = self.counted_at(key, lane, progress);
+            key.forgotten_mut(lane).counted = Some(counted);
+        }
+    }
+
     /// Those that counted when the key's partition had come so far.
-    pub(crate) fn counted_at(&mut self, key: &Key, lane: usize, progress: Progress) -> Counted {
+    fn counted_at(&mut self, key: &Key, lane: usize, progress: Progress) -> Counted {
         let told = self.observe(key, lane, Scope::Key, progress);
         Counted::of(&self.rows, &told)
     }
