@@ -267,13 +267,13 @@ class Loop:
         assert partition.replay_to is not None
         known = partition.replay_to.positions
         left_out = self.parts.restorer.left_out(partition.number)
-        before = taken.pick(lambda topic, offset: offset < known[topic])
-        again = before.pick(lambda topic, offset: (topic, offset) not in left_out)
+        before = taken.until(known)
+        again = before.pick(lambda topic, offset: (topic, offset) not in left_out) if left_out else before
         if again.messages:
             partition.feed(again, self.parts.needed, self.parts.checkpoint.stamp, self.parts.wall_units())
         if before.messages:
             partition.advance(before.positions())
-        rest = taken.since(known)
+        rest = taken.since(known) if before is not taken else Taken(partition.number, [], [], [])
         for topic in rest.counts():  # what is missing below the committed offset does not exist
             position = partition.mark.positions[topic]
             partition.advance({topic: max(position, known[topic])})

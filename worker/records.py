@@ -89,6 +89,12 @@ class Taken:
             return self
         return self.pick(lambda topic, offset: offset >= positions[topic])
 
+    def until(self, positions: Mapping[str, int]) -> Taken:
+        """Those that were processed, if each topic was up to these offsets."""
+        if len(self.topics) == 1 and self.offsets and self.offsets[-1] < positions[self.topics[0]]:
+            return self
+        return self.pick(lambda topic, offset: offset < positions[topic])
+
     def of_topic(self, topic: str) -> Taken:
         """Those of one topic."""
         return self.pick(lambda other, _: other == topic)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
@@ -37,6 +36,7 @@ from worker.cluster import partitions_changed
 from worker.errors import WorkerError
 from worker.partition import ARC_TABLE_KEY, CONDITIONS_KEY, Partition, Phase, Snapshots
 from worker.reactions import raise_for, reaction_of_consumer
+from worker.records import Message, headers_of
 from worker.source_changes import Regroup, added, check_removed, fitted, regrouping, removed
 from worker.traces import Traces
 
@@ -59,7 +59,6 @@ class DamagedError(Exception):
 
 
 MakeEngine = Callable[[ArcTable], Engine]
-State = tuple[bytes | None, bytes, bytes | None]
 Held = list[tuple[str, int]]  # by topic: the first offset that a snapshot does not hold
 
 
@@ -83,13 +82,19 @@ class _Restoration:
     binding: Binding | None  # none: nothing was ever committed for it
     damage: DamagedError | None  # of the metadata
     readings: list[_Reading]  # the first is being read; none left: the engine is being filled
-    # By key: the snapshot, none if it is back at the start, the offsets that it holds, and traces of its events.
-    values: dict[bytes, State] = field(default_factory=dict)
+    # By key its last record: the snapshot, none if it is back at the start; in headers the offsets that it holds, and
+    # traces of its events. Most records are followed by one of the same key, so nothing is read of them before.
+    records: dict[bytes, Message] = field(default_factory=dict)
     left_out: set[tuple[str, int]] = field(default_factory=set)
     stored: Sequence[bytes] = ()  # keys with something in the state topic
     partition: Partition | None = None
-    waiting: Iterator[tuple[bytes, State]] = field(default_factory=lambda: iter(()))
+    waiting: Iterator[tuple[bytes, Message]] = field(default_factory=lambda: iter(()))
     regroup: Regroup = lambda snapshot: snapshot
+
+    def pop(self, key: bytes) -> bytes | None:
+        """The value of a record that is no key's."""
+        record = self.records.pop(key, None)
+        return None if record is None else record.value()
 
 
 @dataclass(frozen=True)
@@ -208,8 +213,7 @@ class Restorer:
     def _read(self, restoration: _Restoration, reading: _Reading) -> None:
         """A slice of a partition; at its end the next one is begun."""
         if reading.position < reading.end:
-            for message in self._from.reader.consume(SLICE_RECORDS, SLICE_S):
-                self._take(restoration, reading, message)
+            self._take(restoration, reading, self._from.reader.consume(SLICE_RECORDS, SLICE_S))
             if self._from.clock.monotonic() - reading.moved_at > STUCK_S and restoration.binding is not None:
                 self._from.fence(restoration.binding.owner)
                 reading.moved_at = self._from.clock.monotonic()
@@ -220,41 +224,37 @@ class Restorer:
             else:
                 self._from.reader.unassign()
 
-    def _take(self, restoration: _Restoration, reading: _Reading, message: Any) -> None:
-        error = message.error()
-        if error is not None and error.code() != KafkaError._PARTITION_EOF:
-            raise_for(reaction_of_consumer(error), error, f"reading {reading.topic}/{reading.number}")
+    def _take(self, restoration: _Restoration, reading: _Reading, messages: Sequence[Message]) -> None:
+        place = (reading.topic, reading.number)
+        ends = [message for message in messages if message.error() is not None]
+        for message in ends:
+            if message.error().code() != KafkaError._PARTITION_EOF:
+                raise_for(reaction_of_consumer(message.error()), message.error(), f"reading {place[0]}/{place[1]}")
+        # Others are of what was read before.
+        own = [message for message in messages if (message.topic(), message.partition()) == place]
+        records = [message for message in own if message.error() is None] if ends else own
+        if not own:
             return
-        if message.topic() != reading.topic or message.partition() != reading.number:
-            return  # of what was read before
         reading.moved_at = self._from.clock.monotonic()
-        if error is not None:
-            reading.position = max(reading.position, message.offset())
-            return
-        headers = dict(message.headers() or ())
-        if reading.topic == self._late:
-            with suppress(KeyError, ValueError):  # else no worker wrote it
-                restoration.left_out.add((headers["arcfleet.topic"].decode(), int(headers["arcfleet.offset"])))
+        reached = [message.offset() for message in ends if message in own]
+        reading.position = max(reading.position, *reached, *(message.offset() + 1 for message in records[-1:]))
+        if reading.topic == self._state:
+            restoration.records.update(zip(map(_key, records), records, strict=True))
         else:
-            restoration.values[message.key() or b""] = (
-                message.value(),
-                headers.get("held", b"{}"),
-                headers.get("traces"),
-            )
-        reading.position = message.offset() + 1
+            restoration.left_out.update(filter(None, map(_late_place, records)))
 
     # Making the partition --------------------------------------------------------------------------------------------
 
     def _made(self, restoration: _Restoration, table: ArcTable) -> Partition | None:
         number, binding = restoration.number, restoration.binding
-        restoration.stored = [key for key, (value, *_) in restoration.values.items() if value is not None]
+        restoration.stored = [key for key, record in restoration.records.items() if record.value() is not None]
         if restoration.damage is not None:
             raise restoration.damage
         if binding is None:
             return self._new(restoration, table)
         snapshots = Snapshots()
-        for key, (value, *_) in restoration.values.items():
-            snapshots.put(key, value)
+        for key, record in restoration.records.items():
+            snapshots.put(key, record.value())
         if self._verify and (len(snapshots), snapshots.total) != (binding.snapshots, binding.checksum):
             self._check_again(restoration, binding, len(snapshots))
             return None
@@ -264,18 +264,18 @@ class Restorer:
         engine, traces = self._from.make_engine(applied), Traces(self._from.sources)
         partition = Partition(number, engine, applied, now.restore, traces, snapshots=snapshots)
         partition.table_written = applied.offset
-        partition.conditions, *_ = restoration.values.pop(CONDITIONS_KEY, (None, b"", None))
+        partition.conditions = restoration.pop(CONDITIONS_KEY)
         partition.replay_to = now.committed
         partition.committed_largest = binding.largest
         partition.move(Phase.RESTORING)
-        restoration.waiting = iter(restoration.values.items())
+        restoration.waiting = iter(restoration.records.items())
         self._left_out[number] = restoration.left_out
         punctuate(partition.engine, number, now.restore)
         return partition
 
     def _applied(self, restoration: _Restoration) -> ArcTable:
         """The arcs as they were applied."""
-        packed, *_ = restoration.values.pop(ARC_TABLE_KEY, (None, b"", None))
+        packed = restoration.pop(ARC_TABLE_KEY)
         try:
             return ArcTable.unpacked(packed) if packed else ArcTable()
         except AfaError as error:
@@ -295,7 +295,7 @@ class Restorer:
 
     def _new(self, restoration: _Restoration, table: ArcTable) -> Partition | None:
         number = restoration.number
-        if self._verify and any(value for value, *_ in restoration.values.values()):
+        if self._verify and any(record.value() for record in restoration.records.values()):
             if self._was_committed_since(restoration):
                 return None
             raise DamagedError(
@@ -363,16 +363,31 @@ class Restorer:
         known: dict[bytes, Held] = {}
         taken: list[tuple[str, bytes | None, Held]] = []
         try:
-            for key, (value, held, traces) in islice(restoration.waiting, FILL_KEYS):
+            for key, record in islice(restoration.waiting, FILL_KEYS):
+                value, headers = record.value(), dict(headers_of(record))
                 # A tombstone may be of what a stranger wrote.
                 name = key.decode(errors="strict" if value is not None else "replace")
-                partition.traces.restore(name, traces)
-                if held not in known:
+                partition.traces.restore(name, headers.get("traces"))
+                if (held := headers.get("held") or b"{}") not in known:
                     known[held] = [place for place in json.loads(held).items() if place[0] in self._from.topics]
                 taken.append((name, restoration.regroup(value), known[held]))
         except (AfaError, ValueError, TypeError, AttributeError, msgpack.UnpackException) as error:
             raise DamagedError(f"{self._state}/{partition.number}: a damaged record: {error}") from None
         return taken
+
+
+def _key(record: Message) -> bytes:
+    return record.key() or b""
+
+
+def _late_place(record: Message) -> tuple[str, int] | None:
+    """Topic and offset of a late record; none: no worker wrote this."""
+    headers = dict(headers_of(record))
+    topic, offset = headers.get("arcfleet.topic"), headers.get("arcfleet.offset")
+    try:
+        return None if topic is None or offset is None else (topic.decode(), int(offset))
+    except ValueError:
+        return None
 
 
 def punctuate(engine: Engine, number: int, mark: Mark) -> None:

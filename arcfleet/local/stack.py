@@ -38,7 +38,7 @@ _REACH_S: Final = 10.0
 _LOOK_S: Final = 0.1
 _PROBE_S: Final = 2.0
 _RESTART_S: Final = (0.0, 1.0, 2.0, 5.0, 10.0)  # before the first restart in a row, the second, ...
-_LASTED_S: Final = 30.0  # whoever ran for so long begins at the first again
+_LASTED_S: Final = 10.0  # whoever ran for so long begins at the first again
 # Ends that another start does not change: the input or the command line is not acceptable.
 _FOR_GOOD: Final = (1, 2)
 _BY_SIGNAL: Final = 128  # statuses from here on
