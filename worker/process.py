@@ -55,7 +55,8 @@ Say = Callable[..., None]
 
 
 def collect_rarely() -> None:
-    """Sets Python's garbage collector for a process that is a worker and nothing else."""
+    """Sets Python's garbage collector for a process that is a worker and nothing else, once it has started: what is
+    there then stays."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GC_ALLOCATIONS, *gc.get_threshold()[1:])
@@ -398,6 +399,7 @@ def run(
         try:
             with obeying_signals(process):
                 _start_within_deadline(process, say)
+                collect_rarely()
                 listening(url)
                 process.run()
         finally:

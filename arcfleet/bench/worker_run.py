@@ -41,12 +41,12 @@ def run(fleet_file: Path, patterns: Path, events: int) -> dict[str, float]:
     # The worker is a role of its own, with packages that other commands do without.
     from worker.process import Options, Process, collect_rarely  # noqa: PLC0415
 
-    collect_rarely()
     process = Process(load_fleet(fleet_file), Options("bench", True), lambda *_, **__: None)
     loaded = load_documents(*patterns.iterdir(), unit=process.fleet.unit)
     documents = [document for document, _ in loaded]
     publish_patterns(documents, process.fleet.name, process.clients, process.judged)
     loop = process.start()
+    collect_rarely()
     observing = Stopwatch()
     for name in _OBSERVED:
         setattr(loop.parts.observer, name, observing.timing(getattr(loop.parts.observer, name)))
