@@ -176,7 +176,7 @@ class Loop:
         self.parts.observer.look(self.partitions.values(), len(self.coming), joined=self.joined)
 
     def _look_for_orphans(self) -> None:
-        orphans = self.parts.orphans.found(self.parts.me())
+        orphans = self.parts.orphans.found(self.parts.me)
         if not orphans:
             return
         self.parts.say("joining again", why=f"nobody has the partitions {sorted(orphans)}")

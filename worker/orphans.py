@@ -7,7 +7,7 @@ for another reason. So every worker asks now and then who has what, and one of t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from worker.clock import Clock
@@ -37,8 +37,9 @@ class Orphans:
         self._before: set[int] = set()
         self._rests_until = clock.monotonic()
 
-    def found(self, me: str | None) -> set[int]:
-        """What nobody had twice in a row, if it is on me to act: several would only disturb each other."""
+    def found(self, me: Callable[[], str | None]) -> set[int]:
+        """What nobody had twice in a row, if it is on me to act: several would only disturb each other. Who I am
+        is asked only then: the client waits for the answer of another thread."""
         if self._all and self._clock.monotonic() - self._asked_at >= LOOK_EVERY_S:
             self._asked_at = self._clock.monotonic()
             self._view.ask()
@@ -48,7 +49,7 @@ class Orphans:
         free = self._all - set().union(*owners.values()) if owners else set[int]()
         again, self._before = free & self._before, free
         now = self._clock.monotonic()
-        if not again or me != min(owners) or now < self._rests_until:
+        if not again or now < self._rests_until or me() != min(owners):
             return set()
         self._before, self._rests_until = set(), now + REST_S
         return again

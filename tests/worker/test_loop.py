@@ -134,15 +134,20 @@ def test_an_orphan_is_one_that_nobody_had_twice_in_a_row_and_then_there_is_rest(
     clock, answers = SimpleNamespace(now=0.0), []
     clock.monotonic = lambda: clock.now
     view = SimpleNamespace(ask=lambda: None, answer=lambda: answers.pop(0) if answers else None)
-    orphans = Orphans(view, clock, 3)
+    orphans, asked = Orphans(view, clock, 3), []
+
+    def me():
+        asked.append(clock.now)
+        return "w1"
 
     def look(owners):
         clock.now += LOOK_EVERY_S
         answers.append(owners)
-        return orphans.found("w1")
+        return orphans.found(me)
 
     free = {"w1": {0}, "w2": {1}}
     assert [look(owners) for owners in (free, {}, free)] == [set()] * 3, "between them the group changed"
+    assert not asked, "the client takes its time to say who it is"
     assert look(free) == {2}
     assert [look(free) for _ in range(int(REST_S / LOOK_EVERY_S) - 1)] == [set()] * 11
     assert look(free) == {2}
