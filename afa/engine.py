@@ -275,6 +275,11 @@ class Engine:
         return self._snapshots().oldest_dirty(partition)
 
     @_alone
+    def dirty_keys(self, partition: int) -> int:
+        """How many keys of a partition are dirty, at most: some that need no snapshot any more may be among them."""
+        return self._snapshots().dirty_keys(partition)
+
+    @_alone
     def restore_keys(
         self,
         partition: int,

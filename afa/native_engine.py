@@ -307,6 +307,9 @@ class NativeEngine:
     def oldest_dirty(self, partition: int) -> int | None:
         return self.native.oldest_dirty(partition)
 
+    def dirty_keys(self, partition: int) -> int:
+        return self.native.dirty_keys(partition)
+
     def state_hash(self, key: str) -> str | None:
         return self.native.state_hash(key)
 

@@ -187,6 +187,9 @@ class NativeGroups:
         stamps = [engine.oldest_dirty(partition) for engine in self._engines]
         return min((stamp for stamp in stamps if stamp is not None), default=None)
 
+    def dirty_keys(self, partition: int) -> int:
+        return sum(engine.dirty_keys(partition) for engine in self._engines)
+
     def state_hash(self, key: str) -> str | None:
         hashes = [(topics, engine.state_hash(key)) for topics, engine in self.groups.items()]
         if not any(known for _, known in hashes):

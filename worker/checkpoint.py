@@ -30,8 +30,10 @@ from worker.publishing import Publisher
 from worker.reactions import producing, raise_for, reaction_of_consumer, reaction_of_producer
 from worker.watchdog import Watchdog
 
-SNAPSHOTS_PER_COMMIT_MAX: Final = 20_000  # of one partition
-QUIET_COMMITS: Final = 2  # without a record, after which all that is dirty is written
+QUIET_COMMITS: Final = 2  # without a record, after which all that is dirty is due
+# In which what is due is written, as shares of the snapshot interval; all that is dirty in no more than a second.
+SPREAD: Final = 0.5
+QUIET_SPREAD_S: Final = 1.0
 RECOMMIT_S: Final = 6 * 3600.0  # offsets of topics that the group does not subscribe to expire, after a day or more
 FLUSH_S: Final = 10.0
 CALL_S: Final = 15.0
@@ -76,10 +78,10 @@ class Checkpoint:
     def commit(self, partitions: Iterable[Partition], *, leaving: frozenset[int] = frozenset()) -> bool:
         """Commits all that is processed; of partitions that leave, all that is dirty is written. Whether there was
         something to commit. Raises ResetError or WorkerError; then nothing since the last commit counts."""
-        self._committed_at = self._clock.monotonic()
+        passed_s, self._committed_at = self._clock.monotonic() - self._committed_at, self._clock.monotonic()
         live = [partition for partition in partitions if partition.phase is Phase.LIVE]
         for partition in live:
-            self._write_state(partition, leaves=partition.number in leaving)
+            self._write_state(partition, passed_s, leaves=partition.number in leaving)
         moved = [partition for partition in live if self._committed.get(partition.number) != partition.mark]
         is_old = bool(live) and self._committed_at - self._offsets_at >= RECOMMIT_S
         if not moved and not self._publisher.sent and not is_old:
@@ -100,12 +102,15 @@ class Checkpoint:
         """A partition that is not ours any more."""
         self._committed.pop(partition, None)
 
-    def _write_state(self, partition: Partition, *, leaves: bool) -> None:
+    def _write_state(self, partition: Partition, passed_s: float, *, leaves: bool) -> None:
+        """Its share of what is due, so long after the last commit; all, if the partition leaves."""
         # Under load partitions are read in turns: one with a backlog is not quiet, only not its turn.
         is_quiet = partition.quiet_commits >= QUIET_COMMITS and partition.is_at_end()
         partition.quiet_commits += 1
-        before = self.stamp + 1 if leaves or is_quiet else self._stamp_before(self._settings.snapshot_interval_s)
-        most = SNAPSHOTS_PER_COMMIT_MAX if not leaves else 1 << 31
+        interval_s = self._settings.snapshot_interval_s
+        before = self.stamp + 1 if leaves or is_quiet else self._stamp_before(interval_s)
+        spread_s = min(SPREAD * interval_s, QUIET_SPREAD_S) if is_quiet else SPREAD * interval_s
+        most = 1 << 31 if leaves else partition.share(passed_s / spread_s)
         held = json.dumps(dict(partition.mark.positions), separators=(",", ":")).encode()
         for key in partition.given_up:  # before what is written anew
             self._publisher.snapshot(partition.number, key, None, held)

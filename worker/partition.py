@@ -23,6 +23,7 @@ from afa import Engine
 from afa.changes import Changes
 from arcfleet.fleet.arcs import ArcPromise, ArcRecord, ArcTable, Head
 from worker.binding import Binding, Mark, Times
+from worker.pace import Pace
 from worker.records import Needed, Taken
 from worker.traces import Traces
 
@@ -84,6 +85,7 @@ class Partition:
     ends: dict[str, int] = field(default_factory=dict)  # by topic, where its end was seen last
     held: set[str] = field(default_factory=set)  # topics whose records of this batch are fetched again later
     quiet_commits: int = 0  # since the last record
+    pace: Pace = field(default_factory=Pace)
     told_progress: Mark | None = None  # the mark of the last progress record
     table_written: int = -1  # the offset of the arc table that the state topic holds
     taken_up: int = -1  # how often patterns had come when this one looked last
@@ -216,10 +218,15 @@ class Partition:
         wanted = self.replay_to.positions
         return all(self.mark.positions.get(topic, 0) >= offset for topic, offset in wanted.items())
 
+    def share(self, passed: float) -> int:
+        """How many of the keys that are due a commit takes, after this share of the time that all of them have."""
+        return self.pace.most(self.engine.dirty_keys(self.number), passed)
+
     def take_snapshots(self, before: int, most: int) -> Sequence[tuple[bytes, bytes | None]]:
         """State records of the keys that were dirtied by a stamp below `before`, longest dirty first; they count as
         written from here on."""
         taken = self.engine.take_dirty(self.number, max(before, self.due_before), most)
+        self.pace.took(len(taken), most)
         records = [(key.encode(), snapshot) for key, snapshot in taken]
         for (name, _), (key, snapshot) in zip(taken, records, strict=True):
             self.snapshots.put(key, snapshot)

@@ -187,7 +187,11 @@ def test_a_replay_makes_all_groups_what_they_were(seed: int, named: Any) -> None
     for begin in range(0, len(records), 15):
         part = records[begin : begin + 15]
         late |= {begin + index for index, _ in first.feed(**columns(part, begin), stamp=begin).late}
-        for key, snapshot in first.take_dirty(0, begin + 1, rng.randrange(3)):
+        dirty = first.dirty_keys(0)
+        taken = first.take_dirty(0, begin + 1, rng.randrange(3))
+        assert len(taken) <= dirty
+        assert (first.oldest_dirty(0) is None) == (first.dirty_keys(0) == 0)
+        for key, snapshot in taken:
             kept[key] = (snapshot, begin + 15)
     second = Engine(patterns(*named), net="batch", sources=sources)
     second.feed([], stamp=0)

@@ -150,9 +150,13 @@ class StateTopic:
         for each in self.partitions:
             owner = self.owners[each.number]
             before = self.rng.choice([0, self.stamp, self.stamp + 1, self.rng.randint(0, self.stamp)])
-            for key, snapshot in owner.take_dirty(each.number, before, self.rng.choice([0, 1, 2, 100])):
+            dirty = owner.dirty_keys(each.number)
+            taken = owner.take_dirty(each.number, before, self.rng.choice([0, 1, 2, 100]))
+            assert len(taken) <= dirty
+            for key, snapshot in taken:
                 each.state[key] = (snapshot, [(TOPIC, each.next)])
             oldest = owner.oldest_dirty(each.number)
+            assert (owner.dirty_keys(each.number) == 0) == (oldest is None)
             each.restore_point = (each.next, each.punctuation) if oldest is None else each.stamps[oldest]
 
     def shake(self) -> None:

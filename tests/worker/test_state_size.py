@@ -88,3 +88,41 @@ def test_a_partition_with_a_backlog_is_not_written_out_before_its_time(tmp_path)
         for number, partition in loop.partitions.items():
             assert not partition.is_at_end()
             assert all(record.key == ARC_TABLE_KEY for record in simulation.committed("state", number))
+
+
+def all_at_once(simulation, began_ms):
+    for key in range(KEYS):
+        event = {"id": f"at-once{key}", "key": f"user{key:06d}", "ts": began_ms, "type": "login", "data": {"ok": False}}
+        simulation.publish(event)
+
+
+def writes(simulation, seconds):
+    """How many snapshots each commit wrote, for so long."""
+    until, before = simulation.clock.monotonic() + seconds, len(simulation.committed("state", 0))
+    while simulation.clock.monotonic() < until:
+        simulation._turn()
+        now = len(simulation.committed("state", 0))
+        yield now - before
+        before = now
+
+
+def test_keys_that_come_due_together_are_not_written_together(tmp_path):
+    """All change at one moment, as after a restart, so all come due at one moment, too; some go on."""
+    simulation = one_worker(tmp_path, partitions=1)
+    began_s, began_ms = simulation.clock.monotonic(), int(simulation.clock.wall() * 1000)
+    all_at_once(simulation, began_ms)
+    written = []
+    for number, record in enumerate(logins(began_ms)):
+        if (ahead_s := began_s + number / KEYS - simulation.clock.monotonic()) > 0:
+            written += writes(simulation, ahead_s)
+        simulation.publish(record)
+    assert sum(written) >= 2 * KEYS
+    assert max(written) <= KEYS // 10
+
+
+def test_a_partition_that_falls_silent_is_written_out_within_a_second_or_so(tmp_path):
+    simulation = one_worker(tmp_path, partitions=1)
+    all_at_once(simulation, int(simulation.clock.wall() * 1000))
+    written = list(writes(simulation, 2.0))
+    assert sum(written) >= KEYS
+    assert max(written) <= KEYS // 2

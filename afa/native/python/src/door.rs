@@ -453,6 +453,11 @@ impl NativeEngine {
         self.work(py, |native| native.engine.oldest_dirty(partition))
     }
 
+    /// How many keys of a partition are dirty, at most.
+    fn dirty_keys(&mut self, py: Python<'_>, partition: u32) -> PyResult<usize> {
+        self.work(py, |native| native.engine.dirty_keys(partition))
+    }
+
     /// What has been told of keys by patterns that bind, as far as it may change.
     #[allow(clippy::needless_pass_by_value)] // as above
     fn told(&mut self, py: Python<'_>, keys: Vec<PyBackedStr>) -> PyResult<NativeChanges> {

@@ -139,6 +139,13 @@ impl Engine {
         self.first_dirty(domain).map(|(stamp, _)| stamp)
     }
 
+    /// How many keys of a partition are dirty. Some that went meanwhile may be among them.
+    #[must_use]
+    pub fn dirty_keys(&self, partition: u32) -> usize {
+        self.find_domain(partition)
+            .map_or(0, |domain| self.domains[domain].dirty.len())
+    }
+
     /// The key of a partition that is dirty longest. What does not count any more leaves the queue.
     fn first_dirty(&mut self, domain: usize) -> Option<(u64, u32)> {
         while let Some((stamp, number)) = self.domains[domain].dirty.front().copied() {
