@@ -156,7 +156,7 @@ def _window(tree: Tree[Token] | None, unit: FleetUnit) -> Window:
     children: list[Any] = tree.children
     number, word = children
     offset = offset_of(number)
-    fix = "write WITHIN 5 minutes or WITHIN 500 events"
+    fix = "write WITHIN 5 minutes or WITHIN 500 events; units go from ns to days"
     said = None if word is None else str(word).lower()
     if said is None or said not in {*UNITS, *EVENTS}:
         what = "the window has no unit" if said is None else f"`{word}` is not a unit of time"

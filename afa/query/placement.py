@@ -104,7 +104,13 @@ def _check_negation(negated: str, named: list[Reference], stands_at: Mapping[str
 
 def _earlier(found: Reference, tested_at: str) -> QueryFault:
     name = found.variable
-    what = f"`{name}[i]` is the event that `{name}` is taking, but the condition is tested later, at {tested_at}"
+    if isinstance(found, Aggregate):
+        meant = f"`{name}[..i-1]` is what `{name}` has taken before"
+    elif isinstance(found, EventValue) and found.at is At.PREVIOUS:
+        meant = f"`{name}[i-1]` is the event before the one that `{name}` is taking"
+    else:
+        meant = f"`{name}[i]` is the event that `{name}` is taking"
+    what = f"{meant}, but the condition is tested later, at {tested_at}"
     field = ".".join(found.path) if not isinstance(found, Length) and found.path else "<field>"
     fix = f"use an aggregate such as `max({name}[].{field})`, or `{name}[{name}.len].{field}`"
     return QueryFault(found.offset, what, fix)

@@ -80,6 +80,8 @@ class ReferenceChecker(Checker):
         of_type = [name for name, known in self.variables.items() if known.event_type == node.variable]
         if of_type:
             hint = f"`{node.variable}` is an event type, its variable is `{of_type[0]}`"
+        elif node.variable == "i" and not node.path:
+            hint = "there is no `i` alone; `count(b[..i-1])` is the number of events of `b` before it"
         elif not node.path and node.index is None:
             hint = did_you_mean(node.variable, self.variables, f"a text is written in quotes: '{node.variable}'")
         else:
@@ -97,6 +99,8 @@ class ReferenceChecker(Checker):
     def many_values(self, node: ReferenceSyntax) -> QueryFault:
         name, field = node.variable, ".".join(node.path) or "<field>"
         what = f"`{name}` may bind several events, so `{node}` is not one value"
+        if not node.path or node.path == ("length",):
+            return self.error(node, what, f"the number of its events is `{name}.len`; else name a field of one of them")
         if node.index is None:
             fix = f"write `{name}[i].{field}`, `{name}[1].{field}`, `{name}[{name}.len].{field}` or an aggregate"
             return self.error(node, what, f"{fix} such as `max({name}[].{field})`")
@@ -159,7 +163,8 @@ class ReferenceChecker(Checker):
             raise self.error(node, what, f"write `{argument.variable}.{field or '<field>'}` itself")
         if argument.index is None or argument.index not in _OVER:
             what = f"`{argument}` is not what an aggregate folds"
-            known = ".".join((f"{argument.variable}[]", *argument.path))
+            path = argument.path or (() if name == "count" else ("<field>",))
+            known = ".".join((f"{argument.variable}[]", *path))
             raise self.error(argument, what, f"write `{name}({known})`, or `[..i-1]` for the events before")
         if not argument.path and name != "count":
             raise self.error(argument, f"{name} needs a field", f"write `{name}({argument}.<field>)`")

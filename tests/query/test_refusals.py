@@ -61,6 +61,61 @@ def test_what_is_not_a_query(case: tuple[str, str, str]) -> None:
     assert fix in error.fix
 
 
+def sequence(marked: str) -> str:
+    return f"PATTERN SEQ({marked}) WHERE strict_contiguity(a, b) {{ }}"
+
+
+ADVICE = {
+    "components without a comma": (sequence("A a ¦B b"), "`B` cannot stand here", "by commas"),
+    "components with a semicolon": (sequence("A a¦; B b"), "`;` cannot stand here", "by commas"),
+    "a type of two words": (sequence("web click ¦a, B b"), "`a` cannot stand here", "'web click' v"),
+    "a type with a hyphen": (sequence("web¦-click a, B b"), "`-` cannot stand here", "'web click' v"),
+    "a type with a point": (sequence("web¦.click a, B b"), "`.` cannot stand here", "'web click' v"),
+    "NOT for ~": (sequence("¦NOT A a, B b"), "`NOT` is a word of the language", "`~T v`"),
+    "a type that is named like a word": (sequence("In a ¦b, B b"), "`b` cannot stand here", "by commas"),
+    "a field that is named like a word": (where("a.not ¦5"), "`5` cannot stand here", "by AND"),
+    "types joined by OR": (sequence("A ¦OR B a, B b"), "`OR` is a word of the language", "v.type IN ['T', 'U']"),
+    "types joined by a bar": (sequence("A¦|B a, B b"), "`|` cannot stand here", "v.type IN ['T', 'U']"),
+    "a plus behind the variable": (sequence("A a¦+, B b"), "`+` cannot stand here", "`T+ v[]`"),
+    "a plus behind the brackets": (sequence("A a[]¦+, B b"), "`+` cannot stand here", "`T+ v[]`"),
+    "a count with points": (sequence("A{2¦..5} a[], B b"), "`..` cannot stand here", "`T{2,5} v[]`"),
+    "a count by name": (sequence("A{¦m,n} a[], B b"), "`m` cannot stand here", "`T{2,5} v[]`"),
+    "a count below 0": (sequence("A{¦-1,5} a[], B b"), "`-` cannot stand here", "`T{2,5} v[]`"),
+    "conditions with a comma": (where("a.x = 1¦, c.x = 2"), "`,` cannot stand here", "by AND"),
+    "conditions with a semicolon": (where("a.x = 1¦; c.x = 2"), "`;` cannot stand here", "by AND"),
+    "AND before all": (where("¦AND a.x = 1"), "`AND` is a word of the language", "on both sides"),
+    "AND twice": (where("a.x = 1 AND ¦AND c.x = 1"), "`AND` is a word of the language", "on both sides"),
+    "NOT in a comparison": (where("a.x = ¦not c.x"), "`not` is a word of the language", "`NOT a.x = 1`"),
+    "IF before all": (where("¦if a.x then 1"), "`if` is a word of the language", "`x if condition else y`"),
+    "an arrow for >=": (where("a.x =¦> 1"), "`>` cannot stand here", "write `>=`"),
+    "an arrow for <=": (where("a.x =¦< 1"), "`<` cannot stand here", "write `<=`"),
+    "three =": (where("a.x ==¦= 1"), "`=` cannot stand here", "write `=`"),
+    ":=": (where("a.x ¦:= 1"), "`:` cannot stand here", "write `=`"),
+    "a sign for >=": (where("a.x ¦≥ 1"), "`≥` cannot stand here", "write `>=`"),
+    "curly quotes": (where("a.x = ¦“b”"), "`“` cannot stand here", "straight quotes"),
+    "a list in parentheses": (where("a.x IN (1¦, 2)"), "`,` cannot stand here", "`a.x IN [1, 2]`"),
+    "a duration": (where("c.ts - a.ts < 5 ¦minutes"), "`minutes` cannot stand here", "in the unit of `ts`"),
+    "a method": (where("b.len¦() > 1"), "`(` cannot stand here", "`a.len`"),
+    "all of SQL": (where("count(¦*) > 1"), "`*` cannot stand here", "`count(a[])`"),
+    "two lengths of a window": (where("", window="WITHIN 1 hour ¦30 minutes"), "`30` cannot", "WITHIN 90 minutes"),
+    "half of WITHOUT WINDOW": (where("", window="WITHOUT¦"), "ends too early", "WITHOUT WINDOW"),
+    "WITHIN behind RETURN": (where("", window="RETURN a.x ¦WITHIN 1 hour"), "`WITHIN` cannot", "before RETURN"),
+    "a semicolon behind the braces": (where("a.x = 1", window="¦;"), "`;` cannot stand here", "without a mark"),
+    "two powers": (where("a.x *¦* 2 > 1"), "`*` cannot stand here", "`a.x * a.x`"),
+    "a field by number": (where("a.x1.¦2 = 1"), "expected a name", "a field follows"),
+    "ORDER BY": (where("a.x = 1") + " ¦ORDER BY a.x", "`ORDER` cannot stand here", "nothing follows"),
+}
+
+
+@pytest.mark.parametrize("case", ADVICE.values(), ids=ADVICE)
+def test_advice_fits_the_place(case: tuple[str, str, str]) -> None:
+    """What people write who know another language, or only half of this one."""
+    marked, what, fix = case
+    error = refused(marked)
+    assert what in error.what
+    assert fix in error.fix
+
+
 def single(pattern: str) -> str:
     return f"PATTERN SEQ({pattern}) WHERE skip_till_any_match(a) {{ }} WITHIN 1 hour"
 
@@ -130,7 +185,8 @@ def test_strategies(case: tuple[str, str, str]) -> None:
 WINDOWS = {
     "no unit": ("WITHIN ¦5", "no unit", "WITHIN 5 minutes"),
     "no such unit": ("WITHIN 5 ¦minuts", "not a unit", "did you mean `minute"),
-    "weeks": ("WITHIN 5 ¦fortnights", "not a unit", "WITHIN 5 minutes"),
+    "weeks": ("WITHIN 5 ¦fortnights", "not a unit", "from ns to days"),
+    "a compound": ("WITHIN 1¦h30m", "not a unit", "from ns to days"),
     "nothing": ("WITHIN ¦0 ms", "at least 1", ""),
     "no events": ("WITHIN ¦0 events", "at least 1", ""),
     "half an event": ("WITHIN ¦1.5 events", "not a whole number of events", ""),
@@ -179,6 +235,12 @@ REFERENCES = {
     "an aggregate of events": ("sum(¦b[]) > 1", "sum needs a field", "`sum(b[].<field>)`"),
     "an aggregate of a sum": ("¦sum(b[].x + 1) > 1", "takes the events of one", "sum(a[].<field>)"),
     "an aggregate of two": ("¦sum(b[].x, b[].y) > 1", "takes the events of one", "sum(a[].<field>)"),
+    "an aggregate of all, bare": ("avg(¦b) > 1", "not what an aggregate folds", "write `avg(b[].<field>)`"),
+    "count of a bare variable": ("count(¦b) > 1", "not what an aggregate folds", "write `count(b[])`"),
+    "the length as a function": ("len(¦b) > 1", "not one value", "`b.len`"),
+    "the length of all as a function": ("len(¦b[]) > 1", "not one value", "`b.len`"),
+    "the length by another name": ("¦b.length > 1", "not one value", "`b.len`"),
+    "the index itself": ("b[i].x > b[i-1].x AND ¦i > 2", "`i` is not bound", "`count(b[..i-1])`"),
     "min of nothing": ("¦min() > 1", "at least 2 arguments", ""),
     "no such function": ("¦avrg(b[].x) > 1", "not a function", "did you mean `avg`?"),
     "the event of an arc": ("¦e.x > 1", "`e` is not bound", "the pattern binds"),
