@@ -45,15 +45,21 @@ def compile_expression(text: str, scope: Scope, expected: Type | None = None) ->
     syntax = parse_syntax(source)
     checker = Checker(source, scope)
     root = checker.check(syntax)
-    if expected is not None and not fits(root.type, expected):
-        raise checker.error(
-            syntax, f"this is {an(root.type)}, where {an(expected)} is needed", _fit_hint(root, expected)
-        )
+    if expected is not None and not fits(root, expected):
+        what = f"this is {a_kind(root)}, where {an(expected)} is needed"
+        raise checker.error(syntax, what, _fit_hint(root, expected))
     return Expression(text, root)
 
 
-def fits(actual: Type, expected: Type) -> bool:
-    return actual in (expected, Type.ANY) or (actual is Type.INT and expected is Type.FLOAT)
+def fits(node: Node, expected: Type) -> bool:
+    if _is_number(node) and expected not in NUMBERS:
+        return False
+    return node.type in (expected, Type.ANY) or (node.type is Type.INT and expected is Type.FLOAT)
+
+
+def _is_number(node: Node) -> bool:
+    """Whether it gives a number or nothing, whatever the fields hold."""
+    return node.type in NUMBERS or isinstance(node, tree.Arithmetic | tree.Negation)
 
 
 def _fit_hint(root: Node, expected: Type) -> str:
@@ -66,6 +72,10 @@ def _fit_hint(root: Node, expected: Type) -> str:
 
 def an(kind: Type) -> str:
     return f"an {kind}" if kind is Type.INT else f"a {kind}"
+
+
+def a_kind(node: Node) -> str:
+    return "a number" if node.type is Type.ANY and _is_number(node) else an(node.type)
 
 
 class Checker:
@@ -109,9 +119,9 @@ class Checker:
 
     def typed(self, node: ast.expr, wanted: Type, where: str) -> Node:
         checked = self.check(node)
-        if not fits(checked.type, wanted):
+        if not fits(checked, wanted):
             fix = "write a condition, for example a comparison"
-            raise self.error(node, f"{where} needs {an(wanted)}, this is {an(checked.type)}", fix)
+            raise self.error(node, f"{where} needs {an(wanted)}, this is {a_kind(checked)}", fix)
         return checked
 
     def number(self, node: ast.expr, where: str) -> Node:
@@ -232,17 +242,20 @@ class Checker:
         if symbol is None:
             raise self.error(right, "`is` is not part of the expression language", "write `==`, or `== null`")
         checked = self.check(left), self.check(right)
-        self.comparable(right, symbol, checked[0].type, checked[1].type)
+        self.comparable(right, symbol, *checked)
         return tree.Comparison(Type.BOOL, symbol, *checked)
 
-    def comparable(self, at: ast.expr, symbol: str, left: Type, right: Type) -> None:
+    def comparable(self, at: ast.expr, symbol: str, one: Node, other: Node) -> None:
+        left, right = one.type, other.type
         if Type.LIST in (left, right):
             raise self.error(at, "lists cannot be compared", "use `len`, `corr`, or `in` with a literal list")
         if Type.BOOL in (left, right) and symbol not in ("==", "!="):
             raise self.error(at, f"bools compare only by == and !=, not by {symbol}", "write `==` or `!=`")
-        if Type.ANY in (left, right) or left == right or {left, right} <= NUMBERS:
+        kinds = {Type.FLOAT if _is_number(node) else node.type for node in (one, other)}
+        if Type.ANY in kinds or len(kinds) == 1:
             return
-        raise self.error(at, f"{an(left)} never compares with {an(right)}", "the result would always be unknown")
+        fix = "the result would always be unknown"
+        raise self.error(at, f"{a_kind(one)} never compares with {a_kind(other)}", fix)
 
     def null_test(self, operator: ast.cmpop, left: ast.expr, right: ast.expr) -> Node:
         if not isinstance(operator, ast.Eq | ast.NotEq):
@@ -260,7 +273,7 @@ class Checker:
         operand = self.check(left)
         items = tuple(self.literal(item) for item in right.elts)
         for item, at in zip(items, right.elts, strict=True):
-            self.comparable(at, "==", operand.type, item.type)
+            self.comparable(at, "==", operand, item)
         return tree.Membership(Type.BOOL, operand, items)
 
     def literal(self, node: ast.expr) -> Literal:

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from afa.errors import did_you_mean, listed, one_of
 from afa.expression import Type
-from afa.expression.check import EVENT_ATTRIBUTES, Checker, Scope, an, fits
+from afa.expression.check import EVENT_ATTRIBUTES, Checker, Scope, a_kind, an, fits
 from afa.expression.functions import FUNCTIONS
 from afa.expression.parse import check_size
 from afa.expression.tree import NUMBERS, And, Literal, Node, Or
@@ -44,8 +44,8 @@ class ReferenceChecker(Checker):
 
     def condition(self, node: ast.expr) -> Node:
         checked = self.value(node)
-        if not fits(checked.type, Type.BOOL):
-            what, fix = f"a condition is a bool, this is {an(checked.type)}", "write a comparison"
+        if not fits(checked, Type.BOOL):
+            what, fix = f"a condition is a bool, this is {a_kind(checked)}", "write a comparison"
             raise self.error(node, what, fix)
         return checked
 

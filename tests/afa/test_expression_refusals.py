@@ -82,6 +82,17 @@ def test_what_the_checker_refuses(text: str, offset: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "offset"),
+    [("e.x + 1", 0), ("e.ok and -e.x", 9), ("e.x * 2 == 'a'", 11), ("true != e.x // 2", 8), ("e.x % 2 in ['a']", 12)],
+)
+def test_what_is_computed_is_a_number_whatever_the_fields_are(text: str, offset: int) -> None:
+    error = refusal(text, Type.BOOL)
+    assert error.offset == offset
+    assert "a number" in error.what
+    assert value("e.x + 1 == 2 and e.x * 1.5 > 1 and e.x // 2 in [0, 0.5]", {"x": 1}) is True
+
+
+@pytest.mark.parametrize(
     ("text", "expected"), [("r.n / 2", Type.INT), ("e.price", Type.INT), ("1.0", Type.INT), ("min(r.n, 0.5)", Type.INT)]
 )
 def test_a_float_for_an_int_register_says_what_to_write(text: str, expected: Type) -> None:
