@@ -105,6 +105,7 @@ class CompiledQuery:
     timeouts: bool = False
     compressed: bool = False  # its matches are told as graphs
     components: tuple[tuple[str, ...], ...] = ()  # the variables of each component
+    counted: int | None = None  # its window is of so many events of the partition: arcs keep to it, not `window`
     text: str = ""  # canonical
     conjuncts: tuple[Conjunct, ...] = ()  # for people; the arcs say it all
 

@@ -19,7 +19,7 @@ from typing import Literal
 from afa.expression import tree
 from afa.expression.text import ARCS
 from afa.expression.tree import Expression, Node, RegisterField, Type
-from afa.pattern import Arc, CompiledQuery, Conjunct, CountWindow, Pattern, Register, Window
+from afa.pattern import Arc, CompiledQuery, Conjunct, CountWindow, Pattern, Register
 from afa.query.printer import print_conjuncts, print_query
 from afa.query.tree import (
     Aggregate,
@@ -135,14 +135,15 @@ class _Compiler:
         trailing = self._forbidden(leading_negations(self.query.components[::-1]))
         registers = self._registers()
         arcs = tuple(self._arc(sketch) for sketch in sketches)
-        window: Window = None if self.counts else self.query.window
+        window = self.query.window
+        counted = window.events if self.counts and isinstance(window, CountWindow) else None
         return Pattern(
             name=name,
             start=START,
             finals=frozenset({self.final}),
             registers=registers,
             arcs=arcs,
-            window=window,
+            window=window if counted is None else None,
             query=CompiledQuery(
                 variables=tuple(name for component in self.components for name in _names(component)),
                 components=tuple(map(_names, self.components)),
@@ -150,6 +151,7 @@ class _Compiler:
                 returns=tuple((name, _expression(node)) for name, node in returns),
                 leading=tuple(map(_expression, leading)),
                 trailing=tuple(map(_expression, trailing)),
+                counted=counted,
                 text=print_query(self.query),
                 conjuncts=self._conjuncts(sketches),
             ),

@@ -125,14 +125,14 @@ def _conjunct_words(told: dict[str, Any]) -> list[str]:
     conjuncts = told.get("conjuncts", [])
     if not conjuncts:
         return []
-    width = max(len(conjunct["text"]) for conjunct in conjuncts)
+    width, numbers = max(len(conjunct["text"]) for conjunct in conjuncts), len(f"({len(conjuncts)})")
     lines = ["  conditions"]
     for number, conjunct in enumerate(conjuncts, 1):
         places = [f"no event {conjunct['absent']} it"] if "absent" in conjunct else conjunct["arcs"][:_MOST_ARCS]
         if len(conjunct["arcs"]) > _MOST_ARCS:
             places.append(f"and {len(conjunct['arcs']) - _MOST_ARCS} more arcs")
         where = ", ".join(places) or "no arc: no event can come there"
-        lines.append(f"    ({number})  {conjunct['text']:<{width}}  {where}")
+        lines.append(f"    {f'({number})':<{numbers}}  {conjunct['text']:<{width}}  {where}")
     return lines
 
 
@@ -142,6 +142,8 @@ def _window(pattern: Pattern) -> str:
             return f"an event is consumed only if its ts < start + {length}"
         case CountWindow(events=events):
             return f"the start event and the next {events - 1} events of the key"
+    if pattern.query is not None and pattern.query.counted is not None:
+        return f"the start event and the next {pattern.query.counted - 1} events of its partition"
     return "none: a computation may run for ever"
 
 
@@ -187,6 +189,8 @@ def _arc_words(arc: dict[str, Any]) -> str:
 
 def _reads(pattern: Pattern) -> list[str]:
     roots = [root for arc in pattern.arcs for root in (arc.fence.root, *(x.root for _, x in arc.transfer))]
+    if pattern.query is not None:
+        roots += [occurrence.root for occurrence in (*pattern.query.leading, *pattern.query.trailing)]
     nodes = [node for root in roots for node in walk(root)]
     fields = {f"e.{'.'.join(node.path)} ({node.type})" for node in nodes if isinstance(node, EventField)}
     own = {f"e.{node.name} ({node.type})" for node in nodes if isinstance(node, EventAttribute)}

@@ -161,10 +161,14 @@ def name_text(pattern: Pattern) -> str:
 
 
 def caption(pattern: Pattern) -> list[str]:
-    """The facts below the name: window, key, registers with their initial values."""
+    """The facts below the name: window, key, what a query forbids around a match, registers with initial values."""
     facts = [_window_text(pattern)]
     if pattern.key_field is not None:
         facts.append(f"key {cut(clean('.'.join(pattern.key_field)), NAME_COLUMNS)}")
+    if pattern.query is not None:
+        absent = [("before", found) for found in pattern.query.leading]
+        absent += [("after", found) for found in pattern.query.trailing]
+        facts += [cut(clean(f"none {where}: {found.text}"), NAME_COLUMNS) for where, found in absent]
     return facts + [cut(_register_text(register), NAME_COLUMNS) for register in pattern.registers]
 
 
@@ -190,7 +194,8 @@ def _window_text(pattern: Pattern) -> str:
         case CountWindow(events=events):
             return f"within {events} events"
         case None:
-            return "no window"
+            counted = None if pattern.query is None else pattern.query.counted
+            return "no window" if counted is None else f"within {counted} events of a partition"
 
 
 def _register_text(register: Register) -> str:

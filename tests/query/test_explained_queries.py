@@ -16,6 +16,7 @@ from afa.pattern import Pattern
 from afa.query import parse_query, print_query
 from afa.query.compiler import compile_query
 from arcfleet.cli.explain import describe, in_words
+from arcfleet.drawing import draw
 from tests.support.queries import QueryMaker
 
 RISE = """PATTERN SEQ(Stock+ a[], ~Halt h, Stock b)
@@ -74,6 +75,27 @@ def test_words_show_the_text_and_name_conditions_by_number() -> None:
     assert "  query      PATTERN SEQ(Stock+ a[], ~Halt h, Stock b)\n" in words
     assert "    (3)  a[i].price > avg(a[..i-1].price)  a:take-a, a!:take-a\n" in words
     assert "    a:begin-b         a -> b      (1)(5)(6)  binds b, if " in words
+
+
+def test_a_window_of_events_of_the_partition_is_named() -> None:
+    pattern = compiled("PATTERN SEQ(A a, B b) WHERE skip_till_any_match(a, b) { [k] } WITHIN 3 events")
+    assert describe(pattern)["window"] == "the start event and the next 2 events of its partition"
+    assert "within 3 events of a partition" in draw([pattern], "dot")
+
+
+def test_what_must_be_absent_is_read_and_drawn() -> None:
+    absent = "PATTERN SEQ(~N n, A a, ~M m) WHERE skip_till_any_match(n, a, m) { n.x = 1 AND m.y = 2 } WITHIN 1 s"
+    pattern = compiled(absent)
+    assert describe(pattern)["reads"] == ["e.type (string)", "e.x (any)", "e.y (any)"]
+    assert "none before: e.type == 'N' and e.x == 1" in draw([pattern], "dot")
+    assert "none after: e.type == 'M' and e.y == 2" in draw([pattern], "mermaid").replace("#39;", "'")
+
+
+def test_conditions_stand_in_columns() -> None:
+    text = f"PATTERN SEQ(A a) WHERE strict_contiguity(a) {{ {' AND '.join(f'a.x{at} > 1' for at in range(10, 20))} }}"
+    lines = in_words(compiled(text)).splitlines()
+    assert "    (9)   a.x18 > 1  start:begin-a" in lines
+    assert "    (10)  a.x19 > 1  start:begin-a" in lines
 
 
 def test_an_arc_of_many_is_not_listed_in_words() -> None:
