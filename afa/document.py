@@ -184,11 +184,11 @@ def _query_output(fields: Fields, query: Query) -> Output:
 def _timeouts(fields: Fields, query: Query) -> bool:
     timeouts = bool(fields.take("timeouts", bool))
     if timeouts:
-        _check_time_window("timeouts", timeouts, query)
+        _check_time_window("timeouts", "true", query)
     return timeouts
 
 
-def _check_time_window(name: str, value: object, query: Query) -> None:
+def _check_time_window(name: str, value: str, query: Query) -> None:
     if not isinstance(query.window, TimeWindow):
         what = f"`{name}: {value}` needs a window of time"
         raise Fault((name,), what, "write `WITHIN 1 hour` in the query, or delete it", at_key=True)

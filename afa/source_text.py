@@ -164,14 +164,15 @@ class Located:
         return at.inside(fault.offset) if fault.offset is not None else self.source.place(at.start)
 
     def inside(self, offset: int) -> Place:
-        """Exact for plain, quoted and literal block scalars; folded ones answer with their beginning."""
         raw = self.source.text[self.start : self.end]
-        if self.style in ("'", '"'):
-            shift = _quoted_shift(raw, offset) if "\n" not in raw else 1
-        elif self.style == "|":
+        if self.style == "|":
             shift = _block_shift(raw, str(self.value), offset)
+        elif self.style == ">" or "\n" in raw:
+            shift = _joined_shift(raw, str(self.value), offset, self.style)
+        elif self.style in ("'", '"'):
+            shift = _quoted_shift(raw, offset)
         else:
-            shift = offset if raw == self.value else 0
+            shift = offset
         return self.source.place(self.start + shift)
 
 
@@ -190,6 +191,24 @@ def _quoted_shift(raw: str, offset: int) -> int:
         found = written.match(raw, at)
         at = found.end() if found else at
     return min(at, len(raw) - 1)
+
+
+_ESCAPED_SPACE: Final = frozenset({"\\t", "\\ ", "\\n", "\\r", "\\\n", "\\\r"})
+
+
+def _joined_shift(raw: str, value: str, offset: int, style: str | None) -> int:
+    """The same where lines are joined, which changes white space only: by the characters that are none."""
+    written = {"'": r"''|.", '"': _ESCAPE}.get(style or "", ".")
+    body = raw.index("\n") if style == ">" else 0 if style is None else 1
+    shown = [found for found in re.compile(written, re.DOTALL).finditer(raw, body) if not _is_space(found[0])]
+    before = len("".join(value[:offset].split()))
+    if not value[offset : offset + 1].strip():
+        return shown[before - 1].end() if before else body
+    return shown[before].start()
+
+
+def _is_space(written: str) -> bool:
+    return written.isspace() or written in _ESCAPED_SPACE
 
 
 def _block_shift(raw: str, value: str, offset: int) -> int:

@@ -74,9 +74,21 @@ def test_places_inside_expressions(marked: str) -> None:
     refused(marked.replace("\n", "\r\n"))
 
 
-def test_folded_and_many_line_texts_answer_with_their_beginning() -> None:
-    refused(arcs("- id: x", "  from: a", "  to: b", "  when: ¦>", "    e.x > 1", "    and zz"))
-    refused(arcs("- id: x", "  from: a", "  to: b", '  when: "¦e.x > 1', '    and zz"'))
+@pytest.mark.parametrize(
+    "marked",
+    [
+        arcs("- id: x", "  from: a", "  to: b", "  when: >", "    e.x > 1", "    and ¦zz"),
+        arcs("- id: x", "  from: a", "  to: b", "  when: >-  # fold", "", "    e.x > 1", "      and", "", "    (¦zz)"),
+        arcs("- id: x", "  from: a", "  to: b", "  when: e.x > 1", "    and", "", "     ¦zz  # why"),
+        arcs("- id: x", "  from: a", "  to: b", '  when: "e.x > 1', '    and ¦zz"'),
+        arcs("- id: x", "  from: a", "  to: b", r'  when: "e.x == \"\u00e9\t\ y\" \\'[:-1], r"    and ¦zz", '   == 1"'),
+        arcs("- id: x", "  from: a", "  to: b", "  when: 'e.x == ''it''''s'' and", "    ¦zz'"),
+    ],
+)
+def test_places_in_texts_whose_lines_are_joined(marked: str) -> None:
+    """A line end and the white space around it are one space in the text: what is none stands in the same order."""
+    refused(marked)
+    refused(marked.replace("\n", "\r\n"))
 
 
 def test_places_in_json_with_tabs_and_escapes() -> None:

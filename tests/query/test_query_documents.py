@@ -51,6 +51,9 @@ PLACES = {
     "block with comments": f"{HEAD}|-\n    -- é\n\n    PATTERN SEQ(A a) /* x\n      y */ WHERE ¦nope(a) {{ }}\n",
     "block that ends early": f"{HEAD}|\n  PATTERN SEQ(A a)¦\n\n",
     "plain": f"{HEAD}PATTERN SEQ(A a) ¦HERE\n",
+    "plain lines": f"{HEAD}PATTERN SEQ(A a)\n    {ONE} a.x = 1\n  AND ¦z.x = 1 }}\n",
+    "folded": f"{HEAD}>\n  PATTERN SEQ(A a)\n  {ONE} a.x = 1\n  AND ¦z.x = 1 }}\n",
+    "folded that ends early": f"{HEAD}>\n  PATTERN\n  SEQ(A a)¦\n",
     "single quotes": f"{HEAD}'PATTERN SEQ(''A b'' a) {ONE} a.x = ''é'' and ¦b.x = 1 }}'\n",
     "double quotes": f'{HEAD}"PATTERN SEQ(A\\ta)\\n{ONE} \\"\\u00e9\\" = a.x and ¦b.x = 1 }}"\n',
     "the limit": f"{HEAD}¦PATTERN{' ' * 66_000}x\n",
@@ -61,7 +64,7 @@ PLACES = {
 @pytest.mark.parametrize("name", PLACES)
 def test_places_in_a_document(name: str) -> None:
     refused(PLACES[name])
-    if name.startswith("block"):
+    if name.startswith(("block", "folded", "plain")):
         refused(PLACES[name].replace("\n", "\r\n"))
 
 
@@ -84,7 +87,11 @@ OPTIONS = {
     "absence": (document("absence: ¦maybe"), "`absence` is", "speculative"),
     "encoding": (document("encoding: ¦compresed"), "`encoding` is", "compressed"),
     "timeouts": (document("timeouts: ¦'yes'"), "`timeouts` must be true or false", ""),
-    "timeouts without time": (document("¦timeouts: true", query=PLAIN), "needs a window of time", "WITHIN 1 hour"),
+    "timeouts without time": (
+        document("¦timeouts: true", query=PLAIN),
+        "`timeouts: true` needs a window of",
+        "WITHIN 1 hour",
+    ),
     "output": (document("output: ¦some"), "`output` is", ""),
     "earliest_maximal without a set": (document("output: ¦earliest_maximal", query=PLAIN), "with a set", "`all`"),
     "earliest_maximal without time": (
