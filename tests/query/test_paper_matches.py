@@ -155,25 +155,39 @@ def test_stock_market_trend() -> None:
     ]
 
 
+TEMPLATE = """PATTERN SEQ(Stock+ a[], Stock b)
+              WHERE skip_till_next_match(a[], b) {{ [symbol] AND a[1].price % 500 = 0 {} AND b.volume < 150 }}
+              WITHIN 500 ms"""
+TAKEN = ("", "AND a[i].price > a[i-1].price", "AND a[i].price > min(a[..i-1].price)")
+
+
+def ticks(seed: int, count: int) -> list[Event]:
+    """Two symbols; `ts` is the position in the whole stream."""
+    pick = random.Random(seed)
+    prices, volumes = (500, 1000, 730, 1201), (90, 140, 200)
+    return [
+        event(number, number, "Stock", symbol=pick.choice("AB"), price=pick.choice(prices), volume=pick.choice(volumes))
+        for number in range(count)
+    ]
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_template_has_as_many_matches_whatever_is_taken(seed: int) -> None:
     """SASE+, section 6: the predicate on a[i] changes what is bound, not how many runs complete."""
-    pick = random.Random(seed)
-    events = [
-        event(
-            number,
-            number,
-            "Stock",
-            symbol=pick.choice("AB"),
-            price=pick.choice((500, 1000, 730, 1201)),
-            volume=pick.choice((90, 140, 200)),
-        )
-        for number in range(12)
-    ]
-    text = """PATTERN SEQ(Stock+ a[], Stock b)
-              WHERE skip_till_next_match(a[], b) {{ [symbol] AND a[1].price % 500 = 0 {} AND b.volume < 150 }}
-              WITHIN 500 ms"""
-    taken = ("", "AND a[i].price > a[i-1].price", "AND a[i].price > min(a[..i-1].price)")
-    counts = [len(bindings(text.format(predicate), events)) for predicate in taken]
+    counts = [len(bindings(TEMPLATE.format(predicate), ticks(seed, 12))) for predicate in TAKEN]
     assert len(set(counts)) == 1
     assert counts[0] > 0
+
+
+def test_the_template_matches_every_pair_in_the_window() -> None:
+    """A run neither ends nor blocks at what it takes: it yields at each later event of its symbol that can be b."""
+    events = ticks(9, 1_200)
+    pairs = sum(
+        first.data["price"] % 500 == 0 and last.data["symbol"] == first.data["symbol"] and last.data["volume"] < 150
+        for at, first in enumerate(events)
+        for last in events[at + 1 : at + 500]
+    )
+    lines = [json.dumps({"key": "k", "ts": one.ts, "type": one.type, "data": one.data}).encode() for one in events]
+    for predicate in TAKEN:
+        engine = Engine([compile_query(parse_query(TEMPLATE.format(predicate)), "q")], bindings=False)
+        assert len(engine.feed(lines)) == pairs > 50_000
