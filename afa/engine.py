@@ -17,7 +17,7 @@ from afa.expression.tree import INT_MAX
 from afa.native_engine import NativeEngine, native_profile, native_version
 from afa.pattern import Pattern
 from afa.reading import Fault
-from afa.records import Change, Event
+from afa.records import Change, EmittedPunctuation, Event
 from afa.reference import ReferenceEngine
 from afa.reference_batches import feed_reference
 from afa.reference_sources import ReferenceGroups
@@ -319,6 +319,12 @@ class Engine:
         """What each topic and partition has reached, as far as it has a punctuation."""
         reached = self._snapshots().reached()
         return {(topic, number): ts for topic, number, ts, _ in reached if ts is not None}
+
+    @_alone
+    def emitted(self, partition: int) -> Changes:
+        """The punctuations that patterns have emitted of a partition, each as if it was told now."""
+        told = [EmittedPunctuation(name, ts) for name, number, ts in self._snapshots().emitted() if number == partition]
+        return Changes([(0, punctuation) for punctuation in told], [], [])
 
     @_alone
     def places(self) -> list[tuple[str, int]]:

@@ -114,6 +114,9 @@ class NativeEngine:
     def reached(self) -> list[tuple[str, int, int | None, int | None]]:
         return self.native.reached()
 
+    def emitted(self) -> list[tuple[str, int, int]]:
+        return self.native.emitted()
+
     def conditions(self) -> list[tuple[str, int, int, str]]:
         return self.native.conditions()
 

@@ -112,6 +112,9 @@ class NativeGroups:
     def reached(self) -> list[tuple[str, int, int | None, int | None]]:
         return sorted({place[:2]: place for engine in self._engines for place in engine.reached()}.values())
 
+    def emitted(self) -> list[tuple[str, int, int]]:
+        return sorted(place for engine in self._engines for place in engine.emitted())
+
     def conditions(self) -> list[tuple[str, int, int, str]]:
         return sorted(set().union(*(engine.conditions() for engine in self._engines)))
 

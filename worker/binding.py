@@ -43,6 +43,7 @@ class Binding:
     owner: str  # the transactional id, or instance, that committed
     partitions: int | None = None  # how many the sources had; earlier workers did not say
     largest: Times = field(default_factory=dict)  # the greatest event times; likewise
+    untold: bool = False  # whether punctuations of patterns wait until they may be told
 
     def text(self) -> str:
         """As metadata. Raises ValueError if there are too many topics for it, which `check_room` rules out."""
@@ -67,7 +68,9 @@ class Binding:
             "snapshots": self.snapshots,
             "checksum": self.checksum,
             "owner": self.owner,
-        } | ({} if self.partitions is None else {"partitions": self.partitions})
+            **({} if self.partitions is None else {"partitions": self.partitions}),
+            **({"untold": True} if self.untold else {}),
+        }
 
     @classmethod
     def read(cls, text: str) -> Binding:
@@ -88,6 +91,7 @@ class Binding:
             owner=fields.need("owner", str),
             partitions=fields.take("partitions", int),
             largest=dict(zip(committed.positions, fields.take("largest", list) or [], strict=False)),
+            untold=fields.take("untold", bool) or False,
         )
 
 
@@ -100,7 +104,8 @@ def check_room(topics: Sequence[str], owner: str, partitions: int | None = None)
     when its offsets have grown."""
     most = 2**63 - 1
     mark = Mark(dict.fromkeys(topics, most), dict.fromkeys(topics, -most), most)
-    size = len(Binding(mark, mark, most, most, most, owner, most if partitions is None else partitions).needed())
+    count = most if partitions is None else partitions
+    size = len(Binding(mark, mark, most, most, most, owner, count, untold=True).needed())
     if size <= METADATA_CHARACTERS_MAX:
         return
     names = sum(map(len, topics))

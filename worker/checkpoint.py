@@ -138,7 +138,8 @@ class Checkpoint:
         self._stamped_at.append((self.stamp, self._clock.monotonic()))
 
     def _offsets(self, partition: Partition) -> list[Any]:
-        metadata = partition.binding(self._settings.owner, self._settings.partitions).text()
+        untold = self._publisher.waits(partition.number)
+        metadata = partition.binding(self._settings.owner, self._settings.partitions, untold=untold).text()
         return [
             TopicPartition(topic, partition.number, offset, metadata)
             for topic, offset in partition.mark.positions.items()

@@ -300,6 +300,8 @@ class Loop:
         partition.mark = replace(partition.replay_to, positions=partition.mark.positions)
         partition.due_before = self.parts.checkpoint.stamp + 1
         partition.move(Phase.LIVE)
+        if partition.untold:
+            self._tell(partition, partition.engine.emitted(partition.number))
         for told in partition.release(partition.engine, partition.mark.positions):
             partition.advance({})
             self._tell(partition, told)

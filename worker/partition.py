@@ -81,6 +81,7 @@ class Partition:
     snapshots: Snapshots = field(default_factory=Snapshots)
     history: deque[tuple[int, Mark]] = field(default_factory=deque)  # the mark at which each stamp began
     replay_to: Mark | None = None
+    untold: bool = False  # whether the owner before this one had punctuations that it could not tell yet
     due_before: int = 0  # keys dirtied by a stamp below it are due at once
     ends: dict[str, int] = field(default_factory=dict)  # by topic, where its end was seen last
     held: set[str] = field(default_factory=set)  # topics whose records of this batch are fetched again later
@@ -234,8 +235,8 @@ class Partition:
                 self.traces.forget(name)
         return records
 
-    def binding(self, owner: str, partitions: int | None) -> Binding:
-        """What the next commit says of the partition."""
+    def binding(self, owner: str, partitions: int | None, *, untold: bool) -> Binding:
+        """What the next commit says of the partition; whether punctuations of its patterns wait to be told."""
         oldest = self.engine.oldest_dirty(self.number)
         while self.history and (oldest is None or self.history[0][0] < oldest):
             self.history.popleft()
@@ -249,4 +250,5 @@ class Partition:
             owner,
             partitions,
             {topic: self.largest_ever(topic) for topic in self.mark.positions},
+            untold,
         )

@@ -104,6 +104,10 @@ class Publisher:
                 self._punctuated_at[place] = now
                 self._send_change(partition, self._waiting.pop(place))
 
+    def waits(self, partition: int) -> bool:
+        """Whether it has punctuations that were not sent yet."""
+        return any(place[0] == partition for place in self._waiting)
+
     def late(self, message: Message, reason: str) -> None:
         """A record that came too late, as it was."""
         self._aside("late", message, reason, "", on_delivery=self._late_delivered)

@@ -266,7 +266,7 @@ class Restorer:
         partition.table_written = applied.offset
         partition.conditions = restoration.pop(CONDITIONS_KEY)
         partition.replay_to = now.committed
-        partition.committed_largest = binding.largest
+        partition.committed_largest, partition.untold = binding.largest, binding.untold
         partition.move(Phase.RESTORING)
         restoration.waiting = iter(restoration.records.items())
         self._left_out[number] = restoration.left_out

@@ -285,6 +285,22 @@ def test_a_silent_partition_does_not_stall(tmp_path, slack_ms, more):
     assert now_ms(simulation) - 5_000 < punctuations[-1] <= now_ms(simulation) - slack_ms
 
 
+@pytest.mark.parametrize(("document", "type_", "reached"), [(PAIR, "a", 2000), (ALONE, "b", 2000), (ALONE, "a", 1500)])
+def test_a_punctuation_that_waits_when_its_worker_dies_is_told_by_the_next_one(tmp_path, document, type_, reached):
+    """Once, though nothing comes any more that would move it."""
+    source = {"punctuation": {"slack": "0s"}}
+    told_at = {"punctuation_interval": "30s", "commit_interval": "50ms"}
+    simulation = calm_run(1, document, [], 1.0, source=source, folder=tmp_path, workers=1, **told_at)
+    for number, ts in enumerate([1000, 1500, 2000]):
+        simulation.publish(event(number, ts, "k", type=type_ if ts == 1500 else "c", n=0, x=5))
+        keep_turning(simulation, 2)
+    assert [change["ts"] for change in told(simulation, "punctuation")] == [1000]
+    for _ in range(3):
+        restart_all(simulation)
+        keep_turning(simulation, 10)
+        assert [change["ts"] for change in told(simulation, "punctuation")] == [1000, reached]
+
+
 @pytest.mark.parametrize("more", [{"slack": "500ms"}, {}])
 def test_a_clock_in_the_future_finishes_nothing_early(tmp_path, more):
     source = {"punctuation": {"idle": f"{IDLE_S}s"} | more}

@@ -321,6 +321,11 @@ impl NativeEngine {
         self.engine.reached().collect()
     }
 
+    /// Emitted punctuations: pattern, partition, time.
+    fn emitted(&self) -> Vec<(&str, u32, i64)> {
+        self.engine.emitted().collect()
+    }
+
     /// Conditional punctuations that hold.
     fn conditions(&self) -> Vec<(&str, u32, i64, &str)> {
         self.engine.conditions().collect()

@@ -173,6 +173,17 @@ impl Engine {
         })
     }
 
+    /// By pattern and partition, the emitted punctuation.
+    pub fn emitted(&self) -> impl Iterator<Item = (&str, u32, i64)> {
+        self.domains.iter().flat_map(|domain| {
+            let programs = self.programs.iter().enumerate();
+            programs.filter_map(|(pattern, program)| {
+                let emitted = domain.progress(program, pattern).emitted?;
+                Some((&*program.name, domain.partition, emitted))
+            })
+        })
+    }
+
     /// By topic and partition, the conditional punctuations that hold: time and condition.
     pub fn conditions(&self) -> impl Iterator<Item = (&str, u32, i64, &str)> {
         self.domains.iter().flat_map(|domain| {
