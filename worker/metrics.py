@@ -1,18 +1,24 @@
 """What a worker counts: one closed list, typed; the table in the documentation is made from it.
 
-Metrics are updated once per batch. Patterns beyond the hundred busiest share the label `other`.
+Metrics are updated once per batch. Patterns beyond the hundred busiest share the label `other`. Who is busiest is found
+out once a second; every change counts for the label that its pattern has just then, so that no series goes back.
 """
 
 from __future__ import annotations
 
+from collections import Counter as Counts
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
 Kind = Literal["counter", "gauge", "histogram"]
 PATTERNS_MAX: Final = 100  # with a label of their own
 OTHER: Final = "other"
+TAKES_OVER: Final = (
+    2  # so many times as much has to be told for another pattern's label, which else might go to and fro
+)
 _SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
@@ -86,9 +92,11 @@ class Metrics:
     """The list, with values."""
 
     def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # their names are not on the list
         self.registry = CollectorRegistry()
         self._made = {metric.name: self._make(metric) for metric in METRICS}
-        self._patterns: set[str] = set()
+        self._named: set[str] = set()  # patterns with a label of their own
+        self._told: Counts[str] = Counts()  # by pattern, changes
 
     def _make(self, metric: Metric) -> Counter | Gauge | Histogram:
         if metric.kind == "histogram":
@@ -120,9 +128,35 @@ class Metrics:
         if labels in gauge._metrics:
             gauge.remove(*labels)
 
-    def pattern(self, name: str) -> str:
-        """The label of a pattern: the first hundred that told something have their own."""
-        if name in self._patterns or len(self._patterns) < PATTERNS_MAX:
-            self._patterns.add(name)
-            return name
-        return OTHER
+    def tell(self, name: str, count: int, pattern: str) -> None:
+        """Counts changes of a pattern."""
+        self._told[pattern] += count
+        self.add(name, count, pattern=self._label(pattern))
+
+    def set_patterns(self, name: str, values: Mapping[str, float]) -> None:
+        """Says how much there is of each pattern, and of no other; the busiest of them have labels of their own."""
+        self._rank(values)
+        of_labels: Counts[str] = Counts()
+        for pattern, value in values.items():
+            of_labels[self._label(pattern)] += value  # type: ignore[assignment]  # a Counts adds any numbers
+        for label, value in of_labels.items():
+            self.set(name, value, pattern=label)
+        for (label,) in list(self._made[name]._metrics):
+            if label not in of_labels:
+                self.forget(name, label)
+
+    def _label(self, pattern: str) -> str:
+        if len(self._named) < PATTERNS_MAX:
+            self._named.add(pattern)
+        return pattern if pattern in self._named else OTHER
+
+    def _rank(self, patterns: Iterable[str]) -> None:
+        def busy(pattern: str) -> int:
+            return self._told[pattern] * (TAKES_OVER if pattern in self._named else 1)
+
+        busiest = sorted({*patterns, *self._named}, key=lambda pattern: (-busy(pattern), pattern))[:PATTERNS_MAX]
+        for gone in self._named.difference(busiest):
+            for metric in METRICS:
+                if metric.labels == ("pattern",):
+                    self.forget(metric.name, gone)
+        self._named = set(busiest)

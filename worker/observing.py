@@ -49,15 +49,15 @@ class Observer:
                 metrics.add(name, count, topic=topic)
         self.changes(counts)
         metrics.observe("arcfleet_batch_seconds", s)
-        last = messages[-1]
-        self._taken_at[last.topic(), last.partition()] = last.timestamp()[1] / 1000
+        for topic, message in taken.last().items():
+            self._taken_at[topic, taken.number] = message.timestamp()[1] / 1000
 
     def changes(self, counts: Mapping[str, Mapping[str, int]]) -> None:
         """Changes were told."""
         for pattern, of_pattern in counts.items():
             for op, count in of_pattern.items():
                 if op in _OPS:
-                    self._metrics.add(_OPS[op], count, pattern=self._metrics.pattern(pattern))
+                    self._metrics.tell(_OPS[op], count, pattern)
 
     def committed(self, seconds: float) -> None:
         self._metrics.observe("arcfleet_commit_seconds", seconds)
@@ -84,9 +84,8 @@ class Observer:
         partial: Counter[str] = Counter()
         for gauge in gauges:
             for pattern, count in gauge["partial_matches"].items():
-                partial[metrics.pattern(pattern)] += count
-        for pattern, count in partial.items():
-            metrics.set("arcfleet_partial_matches", count, pattern=pattern)
+                partial[pattern] += count
+        metrics.set_patterns("arcfleet_partial_matches", partial)
         metrics.set("arcfleet_arc_version", max((part.table.version for part in partitions), default=0))
         for partition in live:
             self._look_at(partition)
@@ -102,7 +101,9 @@ class Observer:
             lag = self._ends.lag(partition, topic)
             self._metrics.set("arcfleet_lag_records", lag, **labels)
             taken = self._taken_at.get((topic, partition.number))
-            self._metrics.set("arcfleet_lag_seconds", max(0.0, wall - taken) if lag and taken else 0.0, **labels)
+            self._metrics.set(
+                "arcfleet_lag_seconds", 0.0 if taken is None or not lag else max(0.0, wall - taken), **labels
+            )
             punctuation = partition.mark.punctuations.get(topic)
             if punctuation is not None:
                 behind = wall - punctuation / self._units_per_s
@@ -116,9 +117,8 @@ class Observer:
         self._progress_at = now
         at = utc_text(self._clock.wall())
         for partition in partitions:
-            if partition.phase is not Phase.LIVE or partition.told_progress == partition.mark:
+            if partition.phase is not Phase.LIVE:
                 continue
-            partition.told_progress = partition.mark
             # As of the last look: another one would cost as much as everything else here.
             partial = self._partial.get(partition.number)
             if partial is None:
@@ -136,12 +136,15 @@ class Observer:
                     "at": at,
                     "partial_matches": partial,
                 }
-                publisher.progress(topic, partition.number, record)
+                if partition.told_progress.get(topic, {}) | {"at": at} != record:
+                    partition.told_progress[topic] = record
+                    publisher.progress(topic, partition.number, record)
 
     def forget(self, topics: Iterable[str], number: int) -> None:
         """A partition went elsewhere."""
         self._unknown.pop(number, None)
         for topic in topics:
+            self._taken_at.pop((topic, number), None)
             for name in ("arcfleet_lag_records", "arcfleet_lag_seconds", "arcfleet_punctuation_seconds"):
                 self._metrics.forget(name, topic, str(number))
 

@@ -87,7 +87,7 @@ class Partition:
     held: set[str] = field(default_factory=set)  # topics whose records of this batch are fetched again later
     quiet_commits: int = 0  # since the last record
     pace: Pace = field(default_factory=Pace)
-    told_progress: Mark | None = None  # the mark of the last progress record
+    told_progress: dict[str, dict[str, object]] = field(default_factory=dict)  # by topic, the last progress record
     table_written: int = -1  # the offset of the arc table that the state topic holds
     taken_up: int = -1  # how often patterns had come when this one looked last
     given_up: Sequence[bytes] = ()  # keys whose snapshots the next commit takes away

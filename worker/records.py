@@ -68,6 +68,12 @@ class Taken:
             return {self.topics[0]: self.offsets[-1] + 1} if self.offsets else {}
         return {topic: offset + 1 for topic, offset in dict(zip(self.topics, self.offsets, strict=True)).items()}
 
+    def last(self) -> dict[str, Message]:
+        """By topic, the last record."""
+        if len(self.topics) == 1:
+            return {self.topics[0]: self.messages[-1]} if self.messages else {}
+        return dict(zip(self.topics, self.messages, strict=True))
+
     def counts(self) -> Mapping[str, int]:
         """How many records came from each topic."""
         if len(self.topics) == 1 and self.messages:

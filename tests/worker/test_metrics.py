@@ -3,7 +3,7 @@
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from worker.metrics import METRICS, OTHER, PATTERNS_MAX, Metrics
+from worker.metrics import METRICS, Metrics
 
 PROMISED = """
 arcfleet_events_total arcfleet_matches_total arcfleet_retractions_total arcfleet_late_total
@@ -29,10 +29,3 @@ def test_prometheus_reads_them():
     metrics.forget("arcfleet_lag_records", "trades", "1")
     metrics.forget("arcfleet_lag_records", "trades", "2")
     assert b'partition="1"' not in generate_latest(metrics.registry)
-
-
-def test_patterns_beyond_the_first_hundred_share_a_label():
-    metrics = Metrics()
-    assert [metrics.pattern(f"p{number}") for number in range(PATTERNS_MAX)][-1] == f"p{PATTERNS_MAX - 1}"
-    assert metrics.pattern("one more") == OTHER
-    assert metrics.pattern("p0") == "p0"
