@@ -27,8 +27,6 @@ from afa.source import Source, SourcePunctuation, pack_source
 from afa.tape import TapeLine
 from afa.told_graphs import ToldGraphs
 
-MAX_AHEAD = "1h"  # of a source that does not say, if times of its records move its punctuation
-
 
 def native_version() -> str:
     """The version that the native engine was built as; equal to the wheel's."""
@@ -347,10 +345,7 @@ def _mapping(sources: Sequence[Source], unit: FleetUnit) -> bytes:
 
 def _lengths(punctuation: SourcePunctuation, unit: FleetUnit) -> tuple[int | None, int | None]:
     """Slack, and how far ahead of the clock times are believed."""
-    slack, idle, ahead = punctuation.slack, punctuation.idle, punctuation.max_ahead
-    if ahead is None and (slack is not None or idle is not None):
-        ahead = MAX_AHEAD
-    return _length(slack, unit), _length(ahead, unit)
+    return _length(punctuation.slack, unit), _length(punctuation.trusted_ahead, unit)
 
 
 def _length(text: str | None, unit: FleetUnit) -> int | None:

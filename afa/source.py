@@ -18,6 +18,7 @@ MAX_TOPIC_CHARACTERS: Final = 249
 CODECS: Final = ("json", "msgpack")
 UNITS: Final = ("s", "ms", "us", "ns", "iso8601")
 TOMBSTONES: Final = ("bad", "retract")
+MAX_AHEAD: Final = "1h"  # of a source that does not say, if times of its records move its punctuation
 # The parts of a record's head with their default places, and whether the record itself has them.
 PARTS: Final = {
     "time": ("ts", True),
@@ -46,6 +47,12 @@ class SourcePunctuation:
     idle: str | None = None
     in_band: bool | None = None
     max_ahead: str | None = None
+
+    @property
+    def trusted_ahead(self) -> str | None:
+        """How far ahead of the clock times are believed; None: however far."""
+        moves_by_times = self.slack is not None or self.idle is not None
+        return self.max_ahead or (MAX_AHEAD if moves_by_times else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from afa import Engine
 from afa.durations import parse_duration
-from afa.errors import PatternError
 from arcfleet.fleet.arc_writer import publish_patterns, refusal
 from arcfleet.fleet.arcs import ArcTable
 from arcfleet.fleet.document import Fleet, start_time
+from arcfleet.fleet.fitness import check_fitness
 from worker.arc_feed import ArcFeed
 from worker.binding import check_room
 from worker.checkpoint import Checkpoint, CommitSettings
@@ -28,7 +28,6 @@ from worker.cloud_events import CloudEvents
 from worker.cluster import UNKNOWN, Cluster, check_cluster, check_committed, naming_rights
 from worker.ends import Ends
 from worker.errors import ResetError, WorkerError
-from worker.fitness import check_fitness
 from worker.health import Answer, HealthServer
 from worker.loop import Loop, Parts
 from worker.metrics import Metrics
@@ -235,7 +234,7 @@ class Process:
     # Parts -----------------------------------------------------------------------------------------------------------
 
     def make_engine(self, table: ArcTable) -> Engine:
-        """An engine for one partition, with the arcs of a table."""
+        """An engine for one partition, with the arcs of a table. Raises AfaError if the fleet cannot run a pattern."""
         patterns = table.patterns(self.fleet.unit)
         check_fitness(patterns, self.fleet)
         engine = Engine(
@@ -249,18 +248,11 @@ class Process:
             engine.change_arc(table.promise.as_change())
         return engine
 
-    def judged(self, table: ArcTable) -> Engine:
-        """The same; raises PatternError if the fleet cannot run a pattern."""
-        try:
-            return self.make_engine(table)
-        except WorkerError as error:
-            raise PatternError(error.what, fix=error.fix) from None
-
     def _arc_feed(self) -> ArcFeed:
         return ArcFeed(
             self.clients.reader(),
             self.fleet.topic("arcs"),
-            self.judged,
+            self.make_engine,
             lambda what: self.say("bad arc record", why=what),
             lambda count: self.metrics.set("arcfleet_refused_patterns", count),
         )
@@ -393,7 +385,7 @@ def run(
         process.cluster = check_cluster(fleet, say, publishes=bool(documents))
         if documents:
             with naming_rights(fleet):
-                published = publish_patterns(documents, fleet.name, process.clients, process.judged)
+                published = publish_patterns(documents, fleet.name, process.clients, process.make_engine)
             say("patterns", published=published)
         process.watchdog.start()
         try:

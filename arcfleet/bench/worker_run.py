@@ -44,7 +44,7 @@ def run(fleet_file: Path, patterns: Path, events: int) -> dict[str, float]:
     process = Process(load_fleet(fleet_file), Options("bench", True), lambda *_, **__: None)
     loaded = load_documents(*patterns.iterdir(), unit=process.fleet.unit)
     documents = [document for document, _ in loaded]
-    publish_patterns(documents, process.fleet.name, process.clients, process.judged)
+    publish_patterns(documents, process.fleet.name, process.clients, process.make_engine)
     loop = process.start()
     collect_rarely()
     observing = Stopwatch()

@@ -5,12 +5,23 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Set as AbstractSet
-from typing import Any, Final
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeAlias
+
+import typer
 
 from afa import load_patterns
 from afa.expression.tree import EventAttribute, EventField, walk
 from afa.pattern import Arc, CompiledQuery, CountWindow, Pattern, TimeWindow
+from arcfleet.cli.explained_sources import seen_sources, source_lines, source_notes
+from arcfleet.cli.fleet_options import fleet_from
 from arcfleet.cli.output import Format, JsonOption, OutputOption, PatternsArgument, write_json
+from arcfleet.fleet.document import Fleet
+from arcfleet.fleet.fitness import check_fitness
+
+FleetOption: TypeAlias = Annotated[
+    Path | None, typer.Option("--fleet", metavar="FILE", readable=False, help="The fleet document that they run with.")
+]
 
 _MOST_ARCS: Final = 6  # that are listed for a condition; a set may have hundreds
 _FEWER: Final = {"non_overlapping": "not overlapping", "earliest_maximal": "earliest and maximal"}
@@ -18,27 +29,33 @@ _FEWER: Final = {"non_overlapping": "not overlapping", "earliest_maximal": "earl
 
 def explain(
     patterns: PatternsArgument,
+    fleet: FleetOption = None,
     output: OutputOption = Format.table,
     json_output: JsonOption = False,
 ) -> None:
-    """Check patterns and say in words what they do.
+    """Check patterns and say in words what they do; with a fleet also where it takes their events from.
 
     [bold]Examples[/]
 
     arcfleet explain q1.yaml
 
-    arcfleet explain rules/*.yaml --json
+    arcfleet explain rules/*.yaml --fleet fleet.yaml --json
     """
-    for position, pattern in enumerate(load_patterns(*patterns)):
+    told = None if fleet is None else fleet_from(fleet, None)
+    loaded = load_patterns(*patterns, unit="ms" if told is None else told.unit)
+    if told is not None:
+        check_fitness(loaded, told)
+    for position, pattern in enumerate(loaded):
         if json_output or output is Format.json:
-            write_json(describe(pattern))
+            write_json(describe(pattern, told))
         else:
-            sys.stdout.write(("\n" if position else "") + in_words(pattern))
+            sys.stdout.write(("\n" if position else "") + in_words(pattern, told))
 
 
-def describe(pattern: Pattern) -> dict[str, Any]:
+def describe(pattern: Pattern, fleet: Fleet | None = None) -> dict[str, Any]:
     """The facts that `explain` tells, as data."""
-    return {
+    sources = [] if fleet is None else seen_sources(pattern, fleet)
+    told = {
         "pattern": pattern.name,
         "form": "automaton" if pattern.query is None else "query",
         "window": _window(pattern),
@@ -53,8 +70,9 @@ def describe(pattern: Pattern) -> dict[str, Any]:
         "reads": _reads(pattern),
         "output": _settings(pattern),
         "plan": "eager",
-        "notes": _notes(pattern),
-    } | _of_query(pattern.query)
+        "notes": _notes(pattern) + source_notes(sources),
+    }
+    return told | _of_query(pattern.query) | ({} if fleet is None else {"fleet": fleet.name, "sources": sources})
 
 
 def _of_query(query: CompiledQuery | None) -> dict[str, Any]:
@@ -74,8 +92,8 @@ def _of_query(query: CompiledQuery | None) -> dict[str, Any]:
     }
 
 
-def in_words(pattern: Pattern) -> str:
-    told = describe(pattern)
+def in_words(pattern: Pattern, fleet: Fleet | None = None) -> str:
+    told = describe(pattern, fleet)
     form = "an automaton" if pattern.query is None else "a query, as an automaton"
     lines = [f"pattern {pattern.name}: {form} of {len(pattern.states)} states and {len(pattern.arcs)} arcs"]
     lines += [f"  query      {line}" for line in told.get("query", "").splitlines()[:1]]
@@ -90,7 +108,7 @@ def in_words(pattern: Pattern) -> str:
     lines += [f"  reads      {', '.join(told['reads']) or 'nothing of the event'}"]
     lines += _query_words(told)
     lines += [f"  output     {told['output']}", f"  plan       {told['plan']}", *_conjunct_words(told)]
-    lines += ["  arcs", *_arc_lines(told["arcs"])]
+    lines += ["  arcs", *_arc_lines(told["arcs"]), *source_lines(told.get("sources", ()))]
     lines += [f"  note: {note}" for note in told["notes"]]
     return "\n".join(lines) + "\n"
 

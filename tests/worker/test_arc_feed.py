@@ -39,7 +39,7 @@ class Topic:
         return Process(self.fleet, Options("w", False), say, clients=clients, cluster=Cluster(1, AMPLE_ROOM))
 
     def publish(self, *documents):
-        return publish_patterns(documents, self.fleet.name, self.process.clients, self.process.judged)
+        return publish_patterns(documents, self.fleet.name, self.process.clients, self.process.make_engine)
 
     def write(self, *records):
         """As somebody who does not look."""

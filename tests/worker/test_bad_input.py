@@ -75,6 +75,23 @@ def test_the_name_of_who_publishes_patterns_is_no_instance(tmp_path):
 # Brokers and topics --------------------------------------------------------------------------------------------------
 
 
+def test_a_broker_that_stamps_the_event_time_is_warned_of(kafka, tmp_path):
+    """Events would happen when they arrive: who means that is told once, at each start."""
+    with fleet_run(kafka, tmp_path, source_config={"message.timestamp.type": "LogAppendTime"}) as run:
+        run.write_patterns(GUESSED)
+        run.write(time="record")
+        assert started(run).end() == 0
+        (warning,) = (
+            line for line in map(json.loads, run.workers["w1"].said().splitlines()) if line["event"] == "topics"
+        )
+        assert warning["level"] == "warning"
+        assert f"the source topic {run.source} has message.timestamp.type=LogAppendTime" in warning["what"]
+        assert warning["fix"].startswith("set message.timestamp.type=CreateTime on the topic, or take `time` from")
+        run.write(time="ts")
+        assert started(run).end() == 0
+        assert run.workers["w1"].said().count("LogAppendTime") == 1
+
+
 def test_no_broker_within_the_deadline(tmp_path):
     run = FleetRun(f"127.0.0.1:{free_port()}", "nobody", tmp_path, topics=("events",))
     run.write({"start_deadline": "2s"})

@@ -8,20 +8,19 @@ from afa.errors import did_you_mean
 from afa.pattern import Pattern
 from afa.source import Source
 from arcfleet.fleet.document import Fleet
-from worker.errors import WorkerError
+from arcfleet.fleet.errors import FleetError
 
 
 def check_fitness(patterns: Iterable[Pattern], fleet: Fleet) -> None:
-    """Raises WorkerError that names the pattern, what does not fit, and how to mend it."""
+    """Raises FleetError that names the pattern, what does not fit, and how to mend it."""
     topics = sorted(source.topic for source in fleet.sources)
     for pattern in patterns:
         seen = pattern.sources or topics
         for topic in seen:
             if topic not in topics:
-                raise WorkerError(
+                raise FleetError(
                     f"the pattern `{pattern.name}` names the source `{topic}`, which the fleet does not have",
                     fix=did_you_mean(topic, topics, f"write some of {', '.join(topics)} in its `sources`"),
-                    exit_code=1,
                 )
         for source in fleet.sources:
             if source.topic in seen:
@@ -35,9 +34,8 @@ def _check_key(pattern: Pattern, source: Source) -> None:
     root = [] if source.data == "." else source.data.split(".")
     wanted = ".".join([*root, *pattern.key_field])
     if source.key != wanted:
-        raise WorkerError(
+        raise FleetError(
             f"the pattern `{pattern.name}` is keyed by `{'.'.join(pattern.key_field)}`, but the source "
             f"{source.topic} by `{source.key}`: events that belong together lie in different partitions",
             fix=f"key the topic by it (`key: {wanted}`), or delete `key` from the pattern",
-            exit_code=1,
         )
