@@ -79,7 +79,9 @@ def read_source(value: object, path: Path = (), *, topic: str | None = None) -> 
     """The source that a mapping stands for; without `topic` in it, `topic` if given. Raises Fault."""
     fields = Fields(value, path, "a source")
     source = Source(
-        topic=topic if topic is not None and not fields.has("topic") else _topic(fields),
+        topic=topic
+        if topic is not None and not fields.has("topic")
+        else check_topic(fields.need("topic", str), (*path, "topic")),
         codec=fields.choice("codec", CODECS, "json"),
         start=_start(fields),
         **{name: _matching(fields, name, _PLACE, default) for name, (default, _) in PARTS.items()},
@@ -113,11 +115,11 @@ def _packed_place(place: str, of_record: bool) -> list[str] | str | None:
     return None if of_record and place == "record" else place.split(".")
 
 
-def _topic(fields: Fields) -> str:
-    topic: str = fields.need("topic", str)
+def check_topic(topic: str, path: Path) -> str:
+    """Raises Fault if no topic can have that name."""
     if not _TOPIC.fullmatch(topic) or len(topic) > MAX_TOPIC_CHARACTERS or topic in (".", ".."):
         fix = f"a topic has 1 to {MAX_TOPIC_CHARACTERS} letters, digits, dots, underscores and hyphens"
-        raise Fault((*fields.path, "topic"), f"`{topic}` is no name of a topic", fix)
+        raise Fault(path, f"`{topic}` is no name of a topic", fix)
     return topic
 
 

@@ -44,12 +44,16 @@ class Binding:
     partitions: int | None = None  # how many the sources had; earlier workers did not say
     largest: Times = field(default_factory=dict)  # the greatest event times; likewise
     untold: bool = False  # whether punctuations of patterns wait until they may be told
+    ended: Positions = field(default_factory=dict)  # of removed sources, where they were read to
 
     def text(self) -> str:
         """As metadata. Raises ValueError if there are too many topics for it, which `check_room` rules out."""
+        ended = {"ended": dict(self.ended)} if self.ended else {}
         largest = [self.largest.get(topic) for topic in self.committed.positions]
-        text = _json(self._needed() | ({"largest": largest} if any(ts is not None for ts in largest) else {}))
+        text = _json(self._needed() | ended | ({"largest": largest} if any(ts is not None for ts in largest) else {}))
         if len(text) > METADATA_CHARACTERS_MAX:  # nothing that is restored depends on the largest times
+            text = _json(self._needed() | ended)
+        if len(text) > METADATA_CHARACTERS_MAX:
             text = self.needed()
         if len(text) > METADATA_CHARACTERS_MAX:
             raise ValueError(f"{len(text)} characters of offset metadata: too many sources, or names too long")
@@ -92,6 +96,7 @@ class Binding:
             partitions=fields.take("partitions", int),
             largest=dict(zip(committed.positions, fields.take("largest", list) or [], strict=False)),
             untold=fields.take("untold", bool) or False,
+            ended=fields.take("ended", dict) or {},
         )
 
 

@@ -140,10 +140,7 @@ class Checkpoint:
     def _offsets(self, partition: Partition) -> list[Any]:
         untold = self._publisher.waits(partition.number)
         metadata = partition.binding(self._settings.owner, self._settings.partitions, untold=untold).text()
-        return [
-            TopicPartition(topic, partition.number, offset, metadata)
-            for topic, offset in partition.mark.positions.items()
-        ]
+        return [TopicPartition(topic, partition.number, offset, metadata) for topic, offset in partition.reads.items()]
 
     def _flush(self) -> None:
         with self._watchdog.watching("flush"):

@@ -29,7 +29,7 @@ class Ends:
         not for long."""
         with suppress(KafkaException):
             for partition in partitions:
-                for topic in partition.mark.positions:
+                for topic in partition.reads:
                     place = TopicPartition(topic, partition.number)
                     _, end = self._consumer.get_watermark_offsets(place, timeout=ASK_S)
                     self._asked[topic, partition.number] = int(end)

@@ -19,6 +19,7 @@ LEVELS: Final = {
     "reset": logging.WARNING,
     "source added": logging.WARNING,
     "source removed": logging.WARNING,
+    "source unread": logging.WARNING,
     "starting again": logging.WARNING,
     "state given up": logging.ERROR,
     "stopped consuming": logging.ERROR,

@@ -23,12 +23,12 @@ from worker.ends import Ends
 from worker.errors import ResetError, WorkerError
 from worker.observing import Observer
 from worker.orphans import Orphans
-from worker.partition import Partition, Phase
+from worker.partition import MakeEngine, Partition, Phase
 from worker.publishing import Publisher
 from worker.punctuality import Idle
 from worker.reactions import raise_for, reaction_of_consumer
 from worker.records import Message, Needed, Taken, by_partition
-from worker.restore import MakeEngine, Restorer, punctuate
+from worker.restore import Restorer
 from worker.sides import Sides
 
 BATCH_RECORDS_MAX: Final = 5_000
@@ -257,7 +257,7 @@ class Loop:
         if partition.phase is Phase.RESTORING:
             partition.move(Phase.REPLAYING)
         self.parts.consumer.incremental_assign(
-            [TopicPartition(topic, partition.number, offset) for topic, offset in partition.mark.positions.items()]
+            [TopicPartition(topic, partition.number, offset) for topic, offset in partition.reads.items()]
         )
         if partition.phase is Phase.REPLAYING and partition.is_replayed():
             self._finish_replay(partition)
@@ -294,7 +294,7 @@ class Loop:
 
     def _finish_replay(self, partition: Partition) -> None:
         assert partition.replay_to is not None
-        punctuate(partition.engine, partition.number, partition.replay_to)
+        partition.come_to(partition.replay_to, partition.engine)
         partition.apply_conditions()  # not before: what they call late, and came before them, is not
         partition.engine.end_replay(partition.number)
         partition.mark = replace(partition.replay_to, positions=partition.mark.positions)

@@ -96,7 +96,7 @@ class Observer:
         # An engine with new patterns begins to count anew.
         self._metrics.add("arcfleet_unknown_values_total", max(0, unknown - self._unknown.get(partition.number, 0)))
         self._unknown[partition.number] = unknown
-        for topic in partition.mark.positions:
+        for topic in partition.reads:
             labels = {"topic": topic, "partition": str(partition.number)}
             lag = self._ends.lag(partition, topic)
             self._metrics.set("arcfleet_lag_records", lag, **labels)
@@ -123,7 +123,7 @@ class Observer:
             partial = self._partial.get(partition.number)
             if partial is None:
                 partial = partition.engine.gauges()["partial_matches"]
-            for topic, position in partition.mark.positions.items():
+            for topic, position in partition.reads.items():
                 record = {
                     "topic": topic,
                     "partition": partition.number,

@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Final, Protocol
 from zlib import crc32
 
 from afa import Engine
 from afa.changes import Changes
 from arcfleet.fleet.arcs import ArcPromise, ArcRecord, ArcTable, Head
-from worker.binding import Binding, Mark, Times
+from worker.binding import Binding, Mark, Positions, Times
 from worker.pace import Pace
 from worker.records import Needed, Taken
 from worker.traces import Traces
@@ -48,6 +48,12 @@ MOVES: Final = {
     Phase.REPLAYING: {Phase.LIVE},
     Phase.LIVE: set[Phase](),
 }
+
+
+class MakeEngine(Protocol):
+    """Makes an engine with the arcs of a table, which waits for unread sources, too."""
+
+    def __call__(self, table: ArcTable, unread: Collection[str] = (), /) -> Engine: ...
 
 
 @dataclass
@@ -94,6 +100,8 @@ class Partition:
     conditions: bytes | None = None  # of punctuations, as the state topic holds them
     brought_before: dict[str, int] = field(default_factory=dict)  # the largest times that an engine before this one saw
     committed_largest: Times = field(default_factory=dict)  # those that the owner before this one has committed
+    unread: Collection[str] = ()  # sources of another worker's document: see `source_changes.py`
+    ended: Positions = field(default_factory=dict)  # of removed sources, where they were read to
 
     def move(self, phase: Phase) -> None:
         """Raises AssertionError if that is no legal move."""
@@ -173,7 +181,7 @@ class Partition:
         """Whether none of these brings in a pattern that the engine does not have yet."""
         return not any(isinstance(record, Head) and record.pattern not in self.table.heads for record in records)
 
-    def rebuilt(self, records: Sequence[ArcRecord], offset: int, make: Callable[[ArcTable], Engine]) -> list[Changes]:
+    def rebuilt(self, records: Sequence[ArcRecord], offset: int, make: MakeEngine) -> list[Changes]:
         """An engine with new patterns takes the place of this one. Everything dirty has been written before.
 
         What the new patterns find among the stored events is told by an engine of theirs alone: what the others find
@@ -190,19 +198,27 @@ class Partition:
         kept = [(key, self.engine.snapshot(key), held) for key in names]
         largest = ((topic, self.largest_ts(topic)) for topic in self.mark.positions)
         self.brought_before = {topic: ts for topic, ts in largest if ts is not None}
-        beginning = make(self.table.without(known))
-        self.engine = make(self.table)
+        beginning = make(self.table.without(known), self.unread)
+        self.engine = make(self.table, self.unread)
         told.append(beginning.restore_keys(self.number, kept, tells=True))
         self.engine.restore_keys(self.number, kept)
         self.engine.end_replay(self.number)
-        for topic, ts in self.mark.punctuations.items():
-            if ts is not None:
-                told.append(beginning.punctuate(ts, partition=(topic, self.number)))
-                self.engine.punctuate(ts, partition=(topic, self.number))
+        told += self.come_to(self.mark, beginning)
+        self.come_to(self.mark, self.engine)
         told += self.release(beginning, self.mark.positions)
         self.release(self.engine, self.mark.positions)
         self.apply_conditions()
         return told
+
+    def come_to(self, mark: Mark, engine: Engine) -> list[Changes]:
+        """Lets an engine come as far as a mark says; what that tells."""
+        reached = [(topic, ts) for topic, ts in mark.punctuations.items() if ts is not None]
+        return [engine.punctuate(ts, partition=(topic, self.number)) for topic, ts in reached]
+
+    @property
+    def reads(self) -> Positions:
+        """By topic that is read here: the next offset."""
+        return {topic: offset for topic, offset in self.mark.positions.items() if topic not in self.unread}
 
     def release(self, engine: Engine, told_of: Collection[str]) -> list[Changes]:
         """Topics that nobody tells of any more hold no punctuation back: snapshots name sources that are gone."""
@@ -211,7 +227,7 @@ class Partition:
 
     def is_at_end(self) -> bool:
         """Whether nothing is left to read, as far as was seen."""
-        return all(self.ends.get(topic, -1) >= offset for topic, offset in self.mark.positions.items())
+        return all(self.ends.get(topic, -1) >= offset for topic, offset in self.reads.items())
 
     def is_replayed(self) -> bool:
         """Whether all that was committed has been read again."""
@@ -250,5 +266,6 @@ class Partition:
             owner,
             partitions,
             {topic: self.largest_ever(topic) for topic in self.mark.positions},
-            untold,
+            untold=untold,
+            ended=self.ended,
         )

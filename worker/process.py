@@ -7,7 +7,7 @@ import gc
 import signal
 import socket
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from afa import Engine
 from afa.durations import parse_duration
+from afa.source import Source
 from arcfleet.fleet.arc_writer import publish_patterns, refusal
 from arcfleet.fleet.arcs import ArcTable
 from arcfleet.fleet.document import Fleet, start_time
@@ -233,14 +234,15 @@ class Process:
 
     # Parts -----------------------------------------------------------------------------------------------------------
 
-    def make_engine(self, table: ArcTable) -> Engine:
-        """An engine for one partition, with the arcs of a table. Raises AfaError if the fleet cannot run a pattern."""
+    def make_engine(self, table: ArcTable, unread: Collection[str] = ()) -> Engine:
+        """An engine for one partition, with the arcs of a table; it waits for unread sources, too. Raises AfaError if
+        the fleet cannot run a pattern."""
         patterns = table.patterns(self.fleet.unit)
         check_fitness(patterns, self.fleet)
         engine = Engine(
             patterns,
             net="batch",
-            sources=list(self.fleet.sources),
+            sources=[*self.fleet.sources, *map(Source, unread)],
             unit=self.fleet.unit,
             limits=self.fleet.limits,
         )
@@ -310,12 +312,13 @@ class Process:
             reader=self.clients.reader(),
             query=query,
             sources=self.fleet.sources,
+            removed=self.fleet.removed,
             partitions=self.cluster.partitions,
             prefix=self.fleet.name,
             make_engine=self.make_engine,
             clock=self.clock,
             fence=self._fence,
-            start_of=lambda topic, number: self._start_of(query, topic, number),
+            start_of=lambda topic, number, since: self._start_of(query, topic, number, since),
             say=self.say,
             count_lost=lambda: self.metrics.add("arcfleet_lost_partitions_total", 1),
         )
@@ -329,11 +332,14 @@ class Process:
         with contextlib.suppress(KafkaException):
             self.clients.producer(owner).init_transactions(INIT_S)
 
-    def _start_of(self, query: Any, topic: str, number: int) -> int:
-        """Where a new fleet starts in a partition; the first commit records it."""
+    def _start_of(self, query: Any, topic: str, number: int, since: int | None) -> int:
+        """Where a new fleet starts in a partition, which the first commit records; or goes on in one that it read
+        before, as far as its records are still there."""
         source = next(source for source in self.fleet.sources if source.topic == topic)
         place = TopicPartition(topic, number)
         low, high = query.get_watermark_offsets(place, timeout=INIT_S)
+        if since is not None:
+            return max(int(low), since)
         if source.start == "earliest":
             return int(low)
         moment = start_time(source)
@@ -380,7 +386,7 @@ def run(
 ) -> None:
     """Publishes the patterns that are new, and runs a worker until it is told to stop. Raises WorkerError, AfaError."""
     process = Process(fleet, options, say)
-    check_room([source.topic for source in fleet.sources], process.transactional_id)
+    check_room([*(source.topic for source in fleet.sources), *fleet.removed], process.transactional_id)
     with health_door(process) as url:
         process.cluster = check_cluster(fleet, say, publishes=bool(documents))
         if documents:

@@ -17,7 +17,7 @@ committed, and its first commit takes the snapshots away that nobody can use.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
@@ -25,7 +25,6 @@ from typing import Any, Final
 import msgpack
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from afa import Engine
 from afa.errors import AfaError
 from afa.reading import Fault
 from afa.source import Source
@@ -34,10 +33,10 @@ from worker.binding import Binding, Mark
 from worker.clock import Clock
 from worker.cluster import partitions_changed
 from worker.errors import WorkerError
-from worker.partition import ARC_TABLE_KEY, CONDITIONS_KEY, Partition, Phase, Snapshots
+from worker.partition import ARC_TABLE_KEY, CONDITIONS_KEY, MakeEngine, Partition, Phase, Snapshots
 from worker.reactions import raise_for, reaction_of_consumer
 from worker.records import Message, headers_of
-from worker.source_changes import Regroup, added, check_removed, fitted, regrouping, removed
+from worker.source_changes import Regroup, added, check_gone, fitted, gone, regrouping
 from worker.traces import Traces
 
 ASK_S: Final = 1.0  # for committed offsets; unstable ones time out
@@ -46,6 +45,10 @@ SLICE_RECORDS: Final = 20_000
 SLICE_S: Final = 0.02
 FILL_KEYS: Final = 20_000  # restored in one slice
 END_S: Final = 5.0
+UNREAD: Final = (
+    "it is not in this worker's fleet document: its records wait, and punctuations for them, until a worker that has it"
+    " takes the partition; if it is to be read no more, name it in `removed`"
+)
 LOST_STATE: Final = "restart with --accept-lost-state: partial matches of this partition begin anew"
 
 
@@ -58,7 +61,6 @@ class DamagedError(Exception):
         self.fix = fix or LOST_STATE
 
 
-MakeEngine = Callable[[ArcTable], Engine]
 Held = list[tuple[str, int]]  # by topic: the first offset that a snapshot does not hold
 
 
@@ -105,12 +107,13 @@ class Sources:
     reader: Any  # of committed records
     query: Any  # of ends and owners, open transactions included
     sources: Sequence[Source]
+    removed: Collection[str]  # topics that were sources
     partitions: int | None  # that the sources had at the start, if that was asked
     prefix: str
     make_engine: MakeEngine
     clock: Clock
     fence: Callable[[str], None]  # ends the transaction of an owner that is gone
-    start_of: Callable[[str, int], int]  # where a new fleet starts in a partition of a topic
+    start_of: Callable[[str, int, int | None], int]  # of a topic's partition: where a new fleet starts, or goes on
     say: Callable[..., None]
     count_lost: Callable[[], None]  # a partition gave its state up
 
@@ -259,10 +262,11 @@ class Restorer:
             self._check_again(restoration, binding, len(snapshots))
             return None
         applied = self._applied(restoration)
-        now = self._of_now(binding, number)
-        restoration.regroup = regrouping(applied.heads.values(), binding.committed.positions, self._from.topics)
-        engine, traces = self._from.make_engine(applied), Traces(self._from.sources)
-        partition = Partition(number, engine, applied, now.restore, traces, snapshots=snapshots)
+        now, unread = self._of_now(binding, number)
+        restoration.regroup = regrouping(applied.heads.values(), binding.committed.positions, now.committed.positions)
+        engine, traces = self._from.make_engine(applied, unread), Traces(self._from.sources)
+        partition = Partition(number, engine, applied, now.restore, traces, snapshots=snapshots, unread=unread)
+        partition.ended = now.ended
         partition.table_written = applied.offset
         partition.conditions = restoration.pop(CONDITIONS_KEY)
         partition.replay_to = now.committed
@@ -270,7 +274,7 @@ class Restorer:
         partition.move(Phase.RESTORING)
         restoration.waiting = iter(restoration.records.items())
         self._left_out[number] = restoration.left_out
-        punctuate(partition.engine, number, now.restore)
+        partition.come_to(now.restore, engine)
         return partition
 
     def _applied(self, restoration: _Restoration) -> ArcTable:
@@ -281,17 +285,22 @@ class Restorer:
         except AfaError as error:
             raise DamagedError(f"{self._state}/{restoration.number}: {error.what}", error.fix) from None
 
-    def _of_now(self, binding: Binding, number: int) -> Binding:
-        """What was committed, for the sources of now."""
+    def _of_now(self, binding: Binding, number: int) -> tuple[Binding, list[str]]:
+        """What was committed, for the sources of now; those of them that are unread."""
         topics = self._from.topics
+        removed, unread = gone(binding, topics, self._from.removed)
         if not self._accepts:
-            check_removed(binding, topics, number)
-        for topic in removed(binding, topics):
+            check_gone(binding, removed, unread, number)
+        for topic in removed:
             self._from.say("source removed", topic=topic, partition=number)
-        starts = {topic: self._from.start_of(topic, number) for topic in added(binding, topics)}
+        for topic in unread:
+            self._from.say("source unread", topic=topic, partition=number, why=UNREAD)
+        starts = {
+            topic: self._from.start_of(topic, number, binding.ended.get(topic)) for topic in added(binding, topics)
+        }
         for topic, offset in starts.items():
             self._from.say("source added", topic=topic, partition=number, offset=offset)
-        return fitted(binding, topics, starts)
+        return fitted(binding, [*topics, *unread], starts), unread
 
     def _new(self, restoration: _Restoration, table: ArcTable) -> Partition | None:
         number = restoration.number
@@ -301,7 +310,7 @@ class Restorer:
             raise DamagedError(
                 f"{self._state}/{number} holds state, but the group has no offsets for partition {number}"
             )
-        positions = {topic: self._from.start_of(topic, number) for topic in self._from.topics}
+        positions = {topic: self._from.start_of(topic, number, None) for topic in self._from.topics}
         mark = Mark(positions, dict.fromkeys(positions), self._end(self._late, number))
         traces = Traces(self._from.sources)
         partition = Partition(number, self._from.make_engine(table), table.copy(), mark, traces)
@@ -315,16 +324,19 @@ class Restorer:
             raise WorkerError(damage.what, fix=damage.fix)
         self._from.say("state given up", partition=number, keys=len(restoration.stored), why=damage.what)
         self._from.count_lost()
+        unread, ended = list[str](), dict[str, int]()
         if restoration.binding is not None:
-            mark = self._of_now(restoration.binding, number).committed
+            now, unread = self._of_now(restoration.binding, number)
+            mark, ended = now.committed, dict(now.ended)
         else:
             positions = self._committed_positions(number)
             mark = Mark(positions, dict.fromkeys(positions), self._end(self._late, number))
-        engine, traces = self._from.make_engine(table), Traces(self._from.sources)
-        partition = Partition(number, engine, table.copy(), mark, traces, given_up=restoration.stored)
+        engine, traces = self._from.make_engine(table, unread), Traces(self._from.sources)
+        partition = Partition(number, engine, table.copy(), mark, traces, given_up=restoration.stored, unread=unread)
+        partition.ended = ended
         if restoration.binding is not None:
             partition.committed_largest = restoration.binding.largest
-        punctuate(engine, number, mark)
+        partition.come_to(mark, engine)
         partition.release(engine, mark.positions)
         partition.move(Phase.LIVE)
         return partition
@@ -333,7 +345,7 @@ class Restorer:
         """Of each topic the offset that the group has, whoever committed it; else where a new fleet starts."""
         places = [TopicPartition(topic, number) for topic in self._from.topics]
         offsets = {place.topic: place.offset for place in self._from.consumer.committed(places, ASK_S)}
-        return {topic: at if at >= 0 else self._from.start_of(topic, number) for topic, at in offsets.items()}
+        return {topic: at if at >= 0 else self._from.start_of(topic, number, None) for topic, at in offsets.items()}
 
     def _check_again(self, restoration: _Restoration, binding: Binding, found: int) -> None:
         if not self._was_committed_since(restoration):
@@ -369,7 +381,8 @@ class Restorer:
                 name = key.decode(errors="strict" if value is not None else "replace")
                 partition.traces.restore(name, headers.get("traces"))
                 if (held := headers.get("held") or b"{}") not in known:
-                    known[held] = [place for place in json.loads(held).items() if place[0] in self._from.topics]
+                    places = json.loads(held).items()
+                    known[held] = [place for place in places if place[0] in partition.mark.positions]
                 taken.append((name, restoration.regroup(value), known[held]))
         except (AfaError, ValueError, TypeError, AttributeError, msgpack.UnpackException) as error:
             raise DamagedError(f"{self._state}/{partition.number}: a damaged record: {error}") from None
@@ -388,10 +401,3 @@ def _late_place(record: Message) -> tuple[str, int] | None:
         return None if topic is None or offset is None else (topic.decode(), int(offset))
     except ValueError:
         return None
-
-
-def punctuate(engine: Engine, number: int, mark: Mark) -> None:
-    """Lets an engine come as far as a mark says."""
-    for topic, ts in mark.punctuations.items():
-        if ts is not None:
-            engine.punctuate(ts, partition=(topic, number))

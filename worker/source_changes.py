@@ -1,12 +1,19 @@
 """Sources that came into the fleet document, or went from it, since the fleet committed last.
 
 The first source cannot change while workers run: they would share the partitions out by different topics. An added one
-begins where its `start` says, once, as in a new fleet. A removed one is not read any more, nor waited for.
+begins where its `start` says, once, as in a new fleet. One that the document names in `removed` is neither read any
+more nor waited for.
+
+A new document comes to one worker after the other, and meanwhile partitions move between workers of both. A source that
+a worker's document does not have, and does not name in `removed` either, is *unread*: one of a newer document. What was
+committed of it is carried forward as it was, and punctuations wait for it as for any source that is silent, so that the
+next worker that knows it goes on as if that source had been silent. Where a removed one was read to is kept, too, for
+workers that still have it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from afa.source_groups import regrouped
@@ -22,15 +29,18 @@ def added(binding: Binding, topics: Sequence[str]) -> list[str]:
     return [topic for topic in topics if topic not in binding.committed.positions]
 
 
-def removed(binding: Binding, topics: Sequence[str]) -> list[str]:
-    """Topics that it read then, and does not now."""
-    return [topic for topic in binding.committed.positions if topic not in topics]
+def gone(binding: Binding, topics: Sequence[str], removed: Collection[str]) -> tuple[list[str], list[str]]:
+    """Topics that it read then and this worker does not: those that were removed, and those that are unread here."""
+    missing = [topic for topic in binding.committed.positions if topic not in topics]
+    return [topic for topic in missing if topic in removed], [topic for topic in missing if topic not in removed]
 
 
 def fitted(binding: Binding, topics: Sequence[str], starts: Positions) -> Binding:
-    """What was committed, for the sources of now; `starts` are those of the added ones."""
+    """What was committed, for the sources of now, unread ones among them; `starts` are those of the added ones."""
     restore, committed = (_fitted(mark, topics, starts) for mark in (binding.restore, binding.committed))
-    return replace(binding, restore=restore, committed=committed)
+    ended = {topic: offset for topic, offset in binding.committed.positions.items() if topic not in topics}
+    known = {topic: offset for topic, offset in binding.ended.items() if topic not in topics}
+    return replace(binding, restore=restore, committed=committed, ended=known | ended)
 
 
 def _fitted(mark: Mark, topics: Sequence[str], starts: Positions) -> Mark:
@@ -40,22 +50,27 @@ def _fitted(mark: Mark, topics: Sequence[str], starts: Positions) -> Mark:
     promised = min((ts for ts in told if ts is not None), default=None) if None not in told else None
     # Those of removed ones hold until the replay has ended, which has to come to what was; an engine is told of them
     # first, because the others alone may have come further.
-    gone = {topic: ts for topic, ts in mark.punctuations.items() if topic not in topics}
-    punctuations = gone | {topic: mark.punctuations.get(topic, promised) for topic in topics}
+    ended = {topic: ts for topic, ts in mark.punctuations.items() if topic not in topics}
+    punctuations = ended | {topic: mark.punctuations.get(topic, promised) for topic in topics}
     return Mark(positions, punctuations, mark.late)
 
 
-def check_removed(binding: Binding, topics: Sequence[str], number: int) -> None:
-    """Raises WorkerError if records of a removed source are in no snapshot: without it nobody can read them again."""
-    for topic in removed(binding, topics):
-        count = binding.committed.positions[topic] - binding.restore.positions.get(topic, 0)
-        if count > 0:
-            raise WorkerError(
-                f"the source {topic} was removed, but partition {number} has up to {count} of its records in no"
-                " snapshot yet",
-                fix=f"start the fleet once more with {topic}, end its workers with SIGTERM, and remove it then; or "
-                "restart with --accept-lost-state: what came of these records is forgotten",
-            )
+def check_gone(binding: Binding, removed: Iterable[str], unread: Iterable[str], number: int) -> None:
+    """Raises WorkerError if records of a source that is not read are in no snapshot: without it nobody can read them
+    again."""
+    forget = "restart with --accept-lost-state: what came of these records is forgotten"
+    for topics, why, fix in (
+        (removed, "was removed", "start the fleet once more with {}, end its workers with SIGTERM, and remove it then"),
+        (unread, "is not in this worker's fleet document", "give this worker the document of the others, with {}"),
+    ):
+        for topic in topics:
+            count = binding.committed.positions[topic] - binding.restore.positions.get(topic, 0)
+            if count > 0:
+                raise WorkerError(
+                    f"the source {topic} {why}, but partition {number} has up to {count} of its records in no snapshot"
+                    " yet",
+                    fix=f"{fix.format(topic)}; or {forget}",
+                )
 
 
 def regrouping(heads: Iterable[Head], before: Iterable[str], now: Iterable[str]) -> Regroup:

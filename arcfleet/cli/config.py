@@ -94,6 +94,7 @@ def _values(fleet: Fleet) -> Iterator[tuple[str, Any]]:
         punctuation = fields.pop("punctuation")
         yield from ((f"sources.{index}.{name}", value) for name, value in fields.items())
         yield from ((f"sources.{index}.punctuation.{name}", value) for name, value in punctuation.items())
+    yield from ((f"removed.{index}", topic) for index, topic in enumerate(fleet.removed))
 
 
 def _seconds(length_s: float) -> str:

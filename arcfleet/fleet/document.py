@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from afa.durations import FLEET_UNITS, NANOSECONDS, FleetUnit, parse_duration
 from afa.errors import PatternError
 from afa.expression.tree import INT_MAX
 from afa.reading import Fault, Fields, Path, check_int64
-from afa.source import Source, SourcePunctuation, read_source
+from afa.source import Source, SourcePunctuation, check_topic, read_source
 from afa.source_text import Located, SourceText, read_text
 from arcfleet.fleet.errors import FleetError, OptionError
 from arcfleet.fleet.kafka_settings import check_setting, secret_in_file
@@ -72,6 +72,7 @@ class Fleet:
     start_deadline_s: float
     limits: Mapping[str, int]
     sources: tuple[Source, ...]
+    removed: tuple[str, ...] = ()  # topics that were sources
     # Where each value came from, by its dotted name: `fleet.yaml:3:12`, `ARCFLEET_UNIT`, `--unit`, `default`.
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
@@ -188,6 +189,7 @@ def _build(layers: _Layers) -> Fleet:
     intervals = {f"{interval}_s": _interval(fields, interval, default) for interval, default in INTERVALS.items()}
     if delivery == "exactly_once":
         _check_commit_interval(intervals["commit_interval_s"], kafka)
+    sources = _sources(fields, name, unit)
     fleet = Fleet(
         name=name,
         bootstrap=_bootstrap(fields),
@@ -198,7 +200,8 @@ def _build(layers: _Layers) -> Fleet:
         unit=unit,
         **intervals,
         limits=_limits(fields),
-        sources=_sources(fields, name, unit),
+        sources=sources,
+        removed=_removed(fields, {source.topic for source in sources}),
         origins=_origins(layers, kafka),
     )
     fields.done()
@@ -214,7 +217,8 @@ def _origins(layers: _Layers, kafka: Mapping[str, str]) -> dict[str, str]:
         parts += [("punctuation", one.name) for one in dataclass_fields(SourcePunctuation)]
         paths: list[Path] = [("sources", index, *part) for part in parts]
         origins |= {".".join(map(str, path)): layers.origin(path) for path in paths}
-    return origins
+    removed = range(len(layers.value.get("removed") or ()))
+    return origins | {f"removed.{index}": layers.origin(("removed", index)) for index in removed}
 
 
 def _name(fields: Fields) -> str:
@@ -314,6 +318,17 @@ def _sources(fields: Fields, fleet: str, unit: FleetUnit) -> tuple[Source, ...]:
         _check_times(source, path, unit)
         sources[source.topic] = source
     return tuple(sources.values())
+
+
+def _removed(fields: Fields, sources: Set[str]) -> tuple[str, ...]:
+    body: list[Any] = fields.take("removed", list, "name topics that were sources: `removed: [NAME]`") or []
+    for index, topic in enumerate(body):
+        path = ("removed", index)
+        if type(topic) is not str:
+            raise Fault(path, "the name of a topic must be a text", "name topics that were sources: `removed: [NAME]`")
+        if check_topic(topic, path) in sources:
+            raise Fault(path, f"the topic `{topic}` is a source, too", "delete it here or there")
+    return tuple(body)
 
 
 def _check_times(source: Source, path: Path, unit: FleetUnit) -> None:

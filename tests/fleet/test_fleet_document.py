@@ -31,6 +31,10 @@ REFUSED = {
     "fleet: f\nsources: ¦[]": "at least one source",
     "fleet: f\nsources:\n  - {topic: a}\n  - {topic: b}\n  - {topic: ¦a}": "`a` is there twice",
     "fleet: f\nsources: [{topic: ¦f.matches}]": "a topic of the fleet itself",
+    "fleet: f\nsources: [{topic: t}]\nremoved: ¦t": "`removed` must be a list",
+    "fleet: f\nsources: [{topic: t}]\nremoved: [a, ¦5]": "must be a text",
+    "fleet: f\nsources: [{topic: t}]\nremoved: [¦a/b]": "is no name of a topic",
+    "fleet: f\nsources: [{topic: t}]\nremoved: [a, ¦t]": "`t` is a source, too",
     "fleet: f\nsources: [{topic: t, punctuation: {slack: ¦500us}}]": "`500us` is not a whole number of ms",
     "fleet: f\nsources: [{topic: t, punctuation: {max_ahead: ¦999999999999999999d}}]": "outside 64 bits of ms",
     "fleet: f\nsources: [{topic: t, start: ¦2025-02-30}]": "`2025-02-30` is no time",
@@ -111,7 +115,7 @@ def test_defaults_are_those_of_the_schema():
     bodies = SCHEMA["$defs"]["limits"]["properties"]
     assert {name: body["default"] for name, body in bodies.items()} == LIMITS
     assert tuple(LIMITS) == ENGINE_LIMITS
-    assert set(SCALARS) == set(properties) - {"kafka", "limits", "sources"}
+    assert set(SCALARS) == set(properties) - {"kafka", "limits", "removed", "sources"}
 
 
 def test_without_a_file_it_is_the_local_fleet():
@@ -169,6 +173,12 @@ def test_where_the_values_of_a_source_came_from(least):
     origins = load_fleet(least).origins
     assert origins["sources.0.topic"] == f"{least}:3:19"
     assert origins["sources.0.punctuation.slack"] == "default"
+
+
+def test_where_the_name_of_a_removed_source_came_from(tmp_path):
+    found = load_fleet(written(tmp_path, "fleet: f\nsources: [{topic: t}]\nremoved: [a, b]"))
+    assert found.removed == ("a", "b")
+    assert found.origins["removed.1"].endswith("fleet.yaml:3:14")
 
 
 def test_a_longer_transaction_allows_a_longer_commit_interval(tmp_path):

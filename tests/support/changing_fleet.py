@@ -67,13 +67,13 @@ class ChangingFleet:
         self.simulation._gone(self.slot, "ended")
         self.slot.back_at = 0.0
 
-    def change(self, *sources: Source, crash: bool = False) -> None:
-        """It starts again with other sources."""
+    def change(self, *sources: Source, removed: Sequence[str] = (), crash: bool = False) -> None:
+        """It starts again with another document."""
         self.end(crash=crash)
         for source in sources:
             if source.topic not in self.simulation.broker.partitions:
                 self.simulation.broker.create_topic(source.topic)
-        self.simulation.fleet = replace(self.simulation.fleet, sources=sources)
+        self.simulation.fleet = replace(self.simulation.fleet, sources=sources, removed=tuple(removed))
 
     def net(self) -> list[tuple[str, ...]]:
         """Pattern, first and last event of the matches that stand."""

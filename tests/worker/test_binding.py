@@ -18,11 +18,15 @@ def marks(draw):
     return Mark(positions, {topic: draw(times) for topic in positions}, draw(offsets))
 
 
-@given(marks(), marks(), offsets, offsets, offsets, st.none() | st.integers(1, 1000), st.lists(times, min_size=3))
-def test_a_binding_comes_back_from_its_text(restore, committed, arcs, snapshots, checksum, partitions, largest):
+counts = st.none() | st.integers(1, 1000)
+ends = st.dictionaries(st.text("xyz", min_size=1), offsets, max_size=2)
+
+
+@given(marks(), marks(), offsets, offsets, offsets, counts, st.lists(times, min_size=3), ends)
+def test_a_binding_comes_back_from_its_text(restore, committed, arcs, snapshots, checksum, partitions, largest, ended):
     told = dict(zip(committed.positions, largest, strict=False))
     told = told if any(ts is not None for ts in told.values()) else {}
-    binding = Binding(restore, committed, arcs, snapshots, checksum, "fleet-worker-1", partitions, told)
+    binding = Binding(restore, committed, arcs, snapshots, checksum, "fleet-worker-1", partitions, told, ended)
     assert Binding.read(binding.text()) == binding
 
 
@@ -56,6 +60,10 @@ def test_largest_times_are_left_out_where_there_is_no_room():
     assert (len(told), Binding.read(told).largest) == (METADATA_CHARACTERS_MAX, {})
     told = Binding(mark, mark, 0, 0, 0, "w" * (room - 200), largest=largest).text()
     assert Binding.read(told).largest == largest
+    told = Binding(mark, mark, 0, 0, 0, "w" * (room - 200), largest=largest, ended={"e" * 100: 1}).text()
+    assert (Binding.read(told).largest, Binding.read(told).ended) == ({}, {"e" * 100: 1})
+    told = Binding(mark, mark, 0, 0, 0, "w" * room, largest=largest, ended={"e" * 100: 1}).text()
+    assert (Binding.read(told).largest, Binding.read(told).ended) == ({}, {})
 
 
 def topics(count, characters):

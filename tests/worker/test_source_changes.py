@@ -56,7 +56,7 @@ def test_a_removed_source_is_neither_read_nor_waited_for():
     fleet.publish("b", event("b1", 1000, 3))
     fleet.settle()
     fleet.publish("b", event("b2", 2000, 2))
-    fleet.change(Source("a", punctuation=SLACK))
+    fleet.change(Source("a", punctuation=SLACK), removed=["b"])
     fleet.publish("a", event("a2", 3000, 2))
     fleet.settle()
     assert fleet.net() == [("pair", "a1", "a2")]
@@ -75,7 +75,7 @@ def test_what_a_removed_source_held_back_is_told_once():
     fleet.settle()
     assert fleet.net() == [("alone", "a1", "a1")]
     for _ in range(3):
-        fleet.change(Source("a", punctuation=SLACK))
+        fleet.change(Source("a", punctuation=SLACK), removed=["b"])
         fleet.settle()
         assert fleet.net() == [("alone", f"{name}", f"{name}") for name in ("a1", "a2", "b1")]
         assert not audit(fleet.simulation.changes()).doubles
@@ -93,7 +93,7 @@ def test_a_source_is_removed_after_all_that_came_of_it_is_in_snapshots():
         fleet.simulation.clock.advance(0.02)
         fleet.simulation._turn()
         fleet.publish("a", event(f"a{number}", 10, 3))
-    fleet.change(Source("a"), crash=True)
+    fleet.change(Source("a"), removed=["b"], crash=True)
     with pytest.raises(WorkerError, match="the source b was removed, but partition 0 has up to 3") as caught:
         fleet.settle()
     assert "SIGTERM" in caught.value.fix
@@ -126,7 +126,7 @@ def test_a_pattern_that_names_all_that_are_left_goes_on_when_another_source_goes
     fleet = ChangingFleet(Source("a"), Source("b"), documents=[OF_A])
     fleet.publish("a", event("a1", 1000, 1))
     fleet.settle()
-    fleet.change(Source("a"))
+    fleet.change(Source("a"), removed=["b"])
     fleet.publish("a", event("a2", 3000, 2))
     fleet.settle()
     assert fleet.net() == [("of-a", "a1", "a2")]
@@ -136,7 +136,7 @@ def test_patterns_whose_engines_would_become_one_are_named():
     fleet = ChangingFleet(Source("a"), Source("b"), documents=[PAIR, OF_A])
     fleet.publish("a", event("a1", 1000, 1))
     fleet.settle()
-    fleet.change(Source("a"))
+    fleet.change(Source("a"), removed=["b"])
     with pytest.raises(WorkerError, match="`of-a` names all sources that are left, and `pair` none"):
         fleet.settle()
 
@@ -145,7 +145,7 @@ def test_a_pattern_of_a_removed_source_is_named():
     fleet = ChangingFleet(Source("a"), Source("b"))
     fleet.simulation.publish_arcs(stamp([OF_A | {"sources": ["b"]}], fleet_table(fleet)))
     fleet.settle()
-    fleet.change(Source("a"))
+    fleet.change(Source("a"), removed=["b"])
     with pytest.raises(Exception, match="`of-a` names the source `b`, which the fleet does not have"):
         fleet.settle()
 
