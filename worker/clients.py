@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import warnings
+from contextlib import suppress
 from threading import Thread
 from typing import Any, Final
 
@@ -12,7 +13,8 @@ from confluent_kafka import KafkaException
 from arcfleet.fleet import clients
 from arcfleet.fleet.document import Fleet
 
-ASK_S: Final = 4.0  # the end of the process waits for it
+ASK_S: Final = 4.0  # the end of the process waits for it, and for the next
+REFRESH_S: Final = 1.0
 
 
 class KafkaClients:
@@ -48,7 +50,11 @@ class KafkaClients:
 class KafkaGroupView:
     """See `orphans.py`. Asks from a thread, because the answer is waited for; and by the older of two calls. A request
     of the newer one (`describe_consumer_groups`) that times out while no broker is within reach ends the process when
-    one is back, by an assertion of librdkafka 2.16 (`eonce->refcnt > 0`)."""
+    one is back, by an assertion of librdkafka 2.16 (`eonce->refcnt > 0`).
+
+    The older call asks all brokers that the client knows, and fails if one of them is silent, though the others have
+    told. The client learns in five minutes that the cluster has given up a broker; asked for the topic's leaders it
+    learns it at once."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._group, self._topic = fleet.name, fleet.sources[0].topic
@@ -69,6 +75,8 @@ class KafkaGroupView:
                 groups = self._admin.list_groups(self._group, timeout=ASK_S)
             self._answer = owners_of(groups[0], self._topic) if groups else {}
         except (KafkaException, struct.error, UnicodeDecodeError):  # whoever only looks must not fail
+            with suppress(KafkaException):
+                self._admin.list_topics(self._topic, timeout=REFRESH_S)
             self._answer = {}
 
     def answer(self) -> dict[str, set[int]] | None:

@@ -1,10 +1,13 @@
 """Who has which partitions, as the group tells it."""
 
+import os
+import signal
 import struct
 import time
 from types import SimpleNamespace
 
 import pytest
+from support.second_broker import second_broker
 
 from arcfleet.fleet.document import load_fleet
 from arcfleet.local.admin import create_topic
@@ -38,30 +41,58 @@ def test_nobody_is_told_of_a_group_that_is_about_to_change():
     assert owners_of(group(error="no", **members), "events") == {}
 
 
-def test_who_asks_in_vain_is_answered_when_a_broker_is_back(kafka_broker):
-    broker = kafka_broker()
-    create_topic(broker.bootstrap, "events", 2, {})
-    clients = KafkaClients(load_fleet(None, {"bootstrap": broker.bootstrap}), "w1")
-    member, view = clients.group_consumer(), clients.group_view()
-    member.subscribe(["events"])
+class Member:
+    """Of a group, with a view of it."""
 
-    def answer(seconds):
+    def __init__(self, bootstrap):
+        create_topic(bootstrap, "events", 2, {})
+        clients = KafkaClients(load_fleet(None, {"bootstrap": bootstrap}), "w1")
+        self.client, self.view = clients.group_consumer(), clients.group_view()
+        self.client.subscribe(["events"])
+
+    def answer(self, seconds=2 * ASK_S):
         until = time.monotonic() + seconds
-        view.ask()
-        while (told := view.answer()) is None and time.monotonic() < until:
-            member.poll(0.1)
+        self.view.ask()
+        while (told := self.view.answer()) is None and time.monotonic() < until:
+            self.client.poll(0.1)
         return told
 
-    def owners():
+    def owners(self):
         until = time.monotonic() + 60
-        while not (told := answer(2 * ASK_S)) or not all(told.values()):
+        while not (told := self.answer()) or not all(told.values()):
             assert time.monotonic() < until
         return told
 
-    assert owners() == {member.memberid(): {0, 1}}
+    def assert_is_seen(self):
+        assert self.owners() == {self.client.memberid(): {0, 1}}
+
+
+def test_who_asks_in_vain_is_answered_when_a_broker_is_back(kafka_broker):
+    broker = kafka_broker()
+    member = Member(broker.bootstrap)
+    member.assert_is_seen()
     broker.kill()
     for _ in range(3):
-        assert answer(2 * ASK_S) == {}
+        assert member.answer() == {}
     broker.start()
-    assert owners() == {member.memberid(): {0, 1}}
-    member.close()
+    member.assert_is_seen()
+    member.client.close()
+
+
+@pytest.mark.timeout(180)
+def test_one_broker_that_hangs_hides_nothing(kafka_broker, tmp_path):
+    """All brokers are asked, though one of them would do: one that the cluster has given up has to be forgotten here,
+    too, and not in five minutes."""
+    broker = kafka_broker()
+    with second_broker(broker, tmp_path) as second:
+        member = Member(broker.bootstrap)
+        member.assert_is_seen()
+        until = time.monotonic() + 60
+        while len(member.client.list_topics(timeout=10).brokers) < 2 or not member.answer():
+            assert time.monotonic() < until
+        assert len(member.view._admin.list_topics(timeout=10).brokers) == 2
+        os.kill(second, signal.SIGSTOP)
+        assert member.answer() == {}
+        member.assert_is_seen()
+        os.kill(second, signal.SIGCONT)
+        member.client.close()
