@@ -143,6 +143,10 @@ class FleetRun:
         """All messages of one of the fleet's topics, partition by partition."""
         return list(_messages(self.bootstrap, f"{self.prefix}.{suffix}", isolation))
 
+    def read_source(self) -> list[Any]:
+        """All messages of the first source, partition by partition."""
+        return list(_messages(self.bootstrap, self.source, "read_committed"))
+
     def changes(self) -> list[dict[str, Any]]:
         """What the matches topic says; each change with its `partition`."""
         return [json.loads(message.value()) | {"partition": message.partition()} for message in self.read("matches")]

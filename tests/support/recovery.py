@@ -19,6 +19,7 @@ from arcfleet.fleet.arcs import ArcRecord, StampedArc
 from arcfleet.fleet.document import load_fleet
 from support.disorder import CLIMB
 from support.fleets import FleetRun, audit
+from support.order import History, Logged, inversions
 from worker.clients import KafkaClients
 
 
@@ -137,8 +138,11 @@ def publish_arcs(run: FleetRun, file: Any, changes: Sequence[ArcRecord]) -> None
     reader.close()
 
 
-def assert_exact(run: FleetRun, onlooker: Onlooker, wanted: dict[str, dict[str, Any]]) -> None:
-    """Nothing lost, doubled or orphaned, whoever reads and when."""
+def assert_exact(
+    run: FleetRun, onlooker: Onlooker, records: Sequence[dict[str, Any]], arcs: Sequence[StampedArc]
+) -> None:
+    """Nothing lost, doubled, orphaned or out of order, whoever reads and when."""
+    wanted = expected(records, arcs)
     found: dict[int, list[bytes]] = defaultdict(list)
     for message in run.read("matches"):
         found[message.partition()].append(message.value())
@@ -149,3 +153,9 @@ def assert_exact(run: FleetRun, onlooker: Onlooker, wanted: dict[str, dict[str, 
     assert changes.net.keys() == wanted.keys(), (
         f"missing {len(wanted.keys() - changes.net.keys())}, too many {len(changes.net.keys() - wanted.keys())}"
     )
+    logs: dict[int, list[Logged]] = defaultdict(list)
+    for message in run.read_source():
+        logs[message.partition()].append(Logged(message.offset(), message.key(), message.value()))
+    for number, log in logs.items():
+        history = History([build_pattern(CLIMB)], (run.source, number), log, arcs)
+        assert not inversions(map(json.loads, found[number]), history)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from support.disorder import CHANGES, CLIMB, assert_promises_are_kept, disordered_events, punctuated
 from support.fleets import audit
+from support.order import History, Logged, inversions
 from support.simulation import Chances, Simulation, trace_of
 
 from afa import Engine
@@ -40,6 +41,16 @@ def simulated(seed, **settings):
     return simulation, records
 
 
+def assert_ordered(simulation, *others, changes=()):
+    """P4."""
+    topic = simulation.fleet.sources[0].topic
+    told = simulation.changes()
+    for number in range(simulation.partitions):
+        log = [Logged(each.offset, each.key, each.value) for each in simulation.committed_of(topic, number)]
+        history = History([*map(build_pattern, [CLIMB, *others])], (topic, number), log, changes)
+        assert not inversions([change for change in told if change["partition"] == number], history), simulation.seed
+
+
 def assert_exact(simulation, records, *others):
     found = audit(simulation.changes())
     told = f"seed {simulation.seed}: {dict(simulation.happened)}"
@@ -49,6 +60,8 @@ def assert_exact(simulation, records, *others):
     assert found.net.keys() == wanted.keys() != set(), told
     if simulation.traced:
         assert_traced(simulation)
+    if not others:
+        assert_ordered(simulation, changes=CHANGES)
 
 
 def assert_traced(simulation):
@@ -98,6 +111,7 @@ def test_punctuations_and_late_records_survive_whatever_goes_wrong(seed, when):
     positions = [(int(told["arcfleet.partition"]), int(told["arcfleet.offset"])) for told in headers]
     assert sorted(positions) == sorted(late) != [], told
     assert_promises_are_kept(simulation)
+    assert_ordered(simulation)
 
 
 def test_a_fleet_in_calm():
