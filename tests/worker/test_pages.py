@@ -1,4 +1,4 @@
-"""The tables of the operations page are what the code says."""
+"""The tables of the pages are what the code says."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,8 @@ from confluent_kafka import KafkaError
 from worker.metrics import METRICS
 from worker.reactions import CONSUMING, PRODUCING
 
-PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "operations.md"
 
 
 def metrics_table():
@@ -39,3 +40,14 @@ def with_tables(text):
 def test_the_tables_are_those_of_the_code():
     text = PAGE.read_text()
     assert text == with_tables(text)
+
+
+def test_each_promise_names_tests_that_are_there():
+    page = (ROOT / "docs" / "worker.md").read_text()
+    (table,) = re.findall(r"<!-- promises -->(.*)<!-- /promises -->", page, flags=re.S)
+    rows = re.findall(r"^\| (P\d+) \| .* \| (.*) \|$", table, flags=re.M)
+    assert {name for name, _ in rows} >= {f"P{number}" for number in range(1, 20)} - {"P14"}
+    named = re.findall(r"`(tests/\S+\.py)::(\w+)`", table)
+    assert len(named) > len(rows)
+    for file, test in named:
+        assert f"\ndef {test}(" in (ROOT / file).read_text(), f"{file}::{test}"
