@@ -8,8 +8,9 @@ Exactly once, step by step:
 4. `send_offsets_to_transaction`, with fresh group metadata: a worker that lost its partitions is refused here.
 5. `commit_transaction`: the point of no return.
 
-At least once has no transaction: what was produced is visible at once, and the offsets follow after the flush. A crash
-between the two repeats changes (their ids make that harmless), and may leave an insert that nobody retracts.
+At least once has no transaction: what was produced is visible at once, and the offsets follow when all of it is
+delivered. The loop goes on meanwhile, up to the next commit, which waits for the one before. A crash between the two
+repeats changes (their ids make that harmless), and may leave an insert that nobody retracts.
 
 Only steps 1 to 3 may be retried by doing them again; any error in 2, 4 or 5 takes the one reset path.
 """
@@ -24,9 +25,11 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from worker.binding import Binding
 from worker.clock import Clock
+from worker.observing import Observer
 from worker.partition import ARC_TABLE_KEY, CONDITIONS_KEY, Partition, Phase
-from worker.publishing import Publisher
+from worker.publishing import Publisher, Sent
 from worker.reactions import producing, raise_for, reaction_of_consumer, reaction_of_producer
 from worker.watchdog import Watchdog
 
@@ -50,21 +53,39 @@ class CommitSettings:
     partitions: int | None  # of the sources, if that was asked
 
 
+@dataclass(frozen=True)
+class _Begun:
+    """A commit whose records may be on their way."""
+
+    at: float
+    sent: Sent
+    bindings: dict[int, tuple[Partition, Binding]]  # by number
+
+
 class Checkpoint:
     """Commits, for all partitions that this worker owns."""
 
     def __init__(
-        self, settings: CommitSettings, consumer: Any, publisher: Publisher, clock: Clock, watchdog: Watchdog
+        self,
+        settings: CommitSettings,
+        consumer: Any,
+        publisher: Publisher,
+        clock: Clock,
+        watchdog: Watchdog,
+        *,
+        observer: Observer,
     ) -> None:
         self._settings = settings
         self._consumer = consumer
         self._publisher = publisher
         self._clock = clock
         self._watchdog = watchdog
+        self._observer = observer
         self.stamp = 1  # of the keys that change until the next commit
         self._stamped_at: list[tuple[int, float]] = [(1, clock.monotonic())]
         self._committed: dict[int, Any] = {}  # by partition: the mark of the last commit
-        self._committed_at = self._offsets_at = clock.monotonic()
+        self._began_at = self._offsets_at = clock.monotonic()
+        self._begun: _Begun | None = None
 
     def begin(self) -> None:
         """What is produced from here on belongs together."""
@@ -73,34 +94,73 @@ class Checkpoint:
                 self._publisher.producer.begin_transaction()
 
     def is_due(self) -> bool:
-        return self._clock.monotonic() - self._committed_at >= self._settings.commit_interval_s
+        return self._clock.monotonic() - self._began_at >= self._settings.commit_interval_s
 
-    def commit(self, partitions: Iterable[Partition], *, leaving: frozenset[int] = frozenset()) -> bool:
-        """Commits all that is processed; of partitions that leave, all that is dirty is written. Whether there was
-        something to commit. Raises ResetError or WorkerError; then nothing since the last commit counts."""
-        passed_s, self._committed_at = self._clock.monotonic() - self._committed_at, self._clock.monotonic()
+    def commit(
+        self, partitions: Iterable[Partition], *, leaving: frozenset[int] = frozenset(), waits: bool = False
+    ) -> None:
+        """Commits all that is processed; of partitions that leave, all that is dirty is written. Without a transaction
+        `settle` ends it, unless somebody waits for it, as those do that leave. Raises ResetError or WorkerError; then
+        nothing since the last commit counts."""
+        self._settle(waits=True)
+        now = self._clock.monotonic()
+        passed_s, self._began_at = now - self._began_at, now
         live = [partition for partition in partitions if partition.phase is Phase.LIVE]
         for partition in live:
             self._write_state(partition, passed_s, leaves=partition.number in leaving)
         moved = [partition for partition in live if self._committed.get(partition.number) != partition.mark]
-        is_old = bool(live) and self._committed_at - self._offsets_at >= RECOMMIT_S
-        if not moved and not self._publisher.sent and not is_old:
-            return False
-        self._flush()
-        for partition in live:
-            late = self._publisher.late_next.pop(partition.number, partition.mark.late)
-            partition.mark = replace(partition.mark, late=late)
-        if self._commit_offsets([offset for partition in live for offset in self._offsets(partition)]):
-            self._committed.update({partition.number: partition.mark for partition in live})
-            self._publisher.sent = 0
-        self._offsets_at = self._committed_at
+        is_old = bool(live) and now - self._offsets_at >= RECOMMIT_S
+        if not moved and not self._publisher.sent.count and not is_old:
+            return
+        bindings = {each.number: (each, self._binding(each)) for each in live}
+        self._begun = _Begun(now, self._publisher.next(), bindings)
         self._next_stamp()
+        if self._settings.exactly_once or leaving or waits:
+            self._settle(waits=True)
+
+    def settle(self) -> None:
+        """Ends the commit that was begun, if all of its records are delivered. Raises as `commit`."""
+        if self._begun is not None:
+            self._publisher.serve()
+            self._settle(waits=False)
+
+    def _settle(self, *, waits: bool) -> None:
+        begun = self._begun
+        if begun is None:
+            return
+        self._raise_failure()
+        if begun.sent.on_their_way:
+            if not waits:
+                return
+            self._flush()
+        self._begun = None
+        offsets = [offset for number in begun.bindings for offset in self._bound(begun, number)]
+        if self._commit_offsets(offsets):
+            self._committed.update({number: binding.committed for number, (_, binding) in begun.bindings.items()})
+        self._offsets_at = begun.at
+        self._observer.committed(self._clock.monotonic() - begun.at)
         self.begin()
-        return True
+
+    def _bound(self, begun: _Begun, number: int) -> list[Any]:
+        """Offsets of a partition, with what they bind: now it is known where its late records are."""
+        partition, binding = begun.bindings[number]
+        late = begun.sent.late_next.get(number, binding.committed.late)
+        partition.mark = replace(partition.mark, late=late)
+        binding = replace(binding, committed=replace(binding.committed, late=late))
+        begun.bindings[number] = partition, binding
+        metadata, positions = binding.text(), binding.committed.positions
+        read = [topic for topic in positions if topic not in partition.unread]
+        return [TopicPartition(topic, number, positions[topic], metadata) for topic in read]
+
+    def _binding(self, partition: Partition) -> Binding:
+        untold = self._publisher.waits(partition.number)
+        return partition.binding(self._settings.owner, self._settings.partitions, untold=untold)
 
     def forget(self, partition: int) -> None:
         """A partition that is not ours any more."""
         self._committed.pop(partition, None)
+        if self._begun is not None:
+            self._begun.bindings.pop(partition, None)
 
     def _write_state(self, partition: Partition, passed_s: float, *, leaves: bool) -> None:
         """Its share of what is due, so long after the last commit; all, if the partition leaves."""
@@ -137,20 +197,19 @@ class Checkpoint:
         self.stamp += 1
         self._stamped_at.append((self.stamp, self._clock.monotonic()))
 
-    def _offsets(self, partition: Partition) -> list[Any]:
-        untold = self._publisher.waits(partition.number)
-        metadata = partition.binding(self._settings.owner, self._settings.partitions, untold=untold).text()
-        return [TopicPartition(topic, partition.number, offset, metadata) for topic, offset in partition.reads.items()]
-
     def _flush(self) -> None:
         with self._watchdog.watching("flush"):
             left = self._publisher.flush(FLUSH_S)
-        if self._publisher.failure is not None:
-            (error, topic), self._publisher.failure = self._publisher.failure, None
-            raise_for(reaction_of_producer(error), error, f"a record was not delivered to {topic}")
+        self._raise_failure()
         if left:
             error = KafkaError(KafkaError._MSG_TIMED_OUT)
             raise_for(reaction_of_producer(error), error, f"{left} records were not delivered in {FLUSH_S:.0f} s")
+
+    def _raise_failure(self) -> None:
+        """If a record was not delivered."""
+        if self._publisher.failure is not None:
+            (error, topic), self._publisher.failure = self._publisher.failure, None
+            raise_for(reaction_of_producer(error), error, f"a record was not delivered to {topic}")
 
     def _commit_offsets(self, offsets: Sequence[Any]) -> bool:
         """Whether they are committed; without a transaction they may have to wait for the next time."""
@@ -161,6 +220,8 @@ class Checkpoint:
                 producer.send_offsets_to_transaction(list(offsets), metadata, CALL_S)
             with self._calling("commit_transaction"):
                 producer.commit_transaction(CALL_S)
+            return True
+        if not offsets:  # all partitions that were to be committed went elsewhere
             return True
         try:
             with self._watchdog.watching("commit"):

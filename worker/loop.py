@@ -165,6 +165,7 @@ class Loop:
         self._bound_batches(self.parts.clock.monotonic() - started)
         self._restore()
         self._apply_arcs()
+        self.parts.checkpoint.settle()
         if self.parts.checkpoint.is_due():
             self._advance_idle()
             self.commit()
@@ -337,12 +338,10 @@ class Loop:
 
     # Commit and reset ------------------------------------------------------------------------------------------------
 
-    def commit(self) -> None:
+    def commit(self, *, waits: bool = False) -> None:
         """Commits what is processed. Raises ResetError, WorkerError."""
-        started = self.parts.clock.monotonic()
         self.parts.observer.progress(self.partitions.values(), self.parts.publisher)
-        if self.parts.checkpoint.commit(self.partitions.values()):
-            self.parts.observer.committed(self.parts.clock.monotonic() - started)
+        self.parts.checkpoint.commit(self.partitions.values(), waits=waits)
 
     def reset(self, error: ResetError) -> None:
         """The one way back: drop what is in memory, and restore what was committed."""
@@ -356,4 +355,4 @@ class Loop:
         ours = frozenset(self.partitions)
         for number in ours:
             self.parts.publisher.punctuations(all_of=number)
-        self.parts.checkpoint.commit(self.partitions.values(), leaving=ours)
+        self.parts.checkpoint.commit(self.partitions.values(), leaving=ours, waits=True)

@@ -110,7 +110,9 @@ class Process:
         consumer = self.clients.group_consumer()
         producer = self._producer()
         publisher = self._publisher(producer)
-        checkpoint = Checkpoint(self._commit_settings(), consumer, publisher, clock, self.watchdog)
+        ends = Ends(consumer)
+        observer = Observer(self.metrics, clock, self.options.instance, ends, UNITS_PER_S[fleet.unit])
+        checkpoint = self._checkpoint(consumer, publisher, observer)
         query = self.clients.query()
         accepts = self.options.accept_lost_state
         check_committed(query, fleet, self.cluster.partitions, accepts_lost_state=accepts)
@@ -119,8 +121,6 @@ class Process:
         for name, error in arcs.refused.items():  # before anything is consumed
             raise refusal(name, error, fleet.topic("arcs"))
         topics = [source.topic for source in fleet.sources]
-        ends = Ends(consumer)
-        observer = Observer(self.metrics, clock, self.options.instance, ends, UNITS_PER_S[fleet.unit])
         parts = Parts(
             consumer=consumer,
             publisher=publisher,
@@ -181,7 +181,7 @@ class Process:
             self._parts.observer.stopped = str(error)
             self._parts.observer.ready = False
             with contextlib.suppress(ResetError):
-                loop.commit()
+                loop.commit(waits=True)
 
     def _begin_again(self, loop: Loop, error: ResetError) -> None:
         self._resets += 1
@@ -277,15 +277,16 @@ class Process:
             cloud_events=CloudEvents(self.fleet.name) if self.fleet.headers == "cloudevents" else None,
         )
 
-    def _commit_settings(self) -> CommitSettings:
+    def _checkpoint(self, consumer: Any, publisher: Publisher, observer: Observer) -> Checkpoint:
         fleet = self.fleet
-        return CommitSettings(
+        settings = CommitSettings(
             self.transactional_id,
             self.exactly_once,
             fleet.commit_interval_s,
             fleet.snapshot_interval_s,
             self.cluster.partitions,
         )
+        return Checkpoint(settings, consumer, publisher, self.clock, self.watchdog, observer=observer)
 
     def _renew(self, new_producer: bool) -> None:
         producer = self._parts.publisher.producer
@@ -299,12 +300,10 @@ class Process:
             with contextlib.suppress(KafkaException):
                 producer.purge()
             producer = self._producer()
-        self._parts.publisher = self._publisher(producer)
-        checkpoint = Checkpoint(
-            self._commit_settings(), self._parts.consumer, self._parts.publisher, self.clock, self.watchdog
-        )
-        self._parts.checkpoint = checkpoint
-        checkpoint.begin()
+        parts = self._parts
+        parts.publisher = self._publisher(producer)
+        parts.checkpoint = self._checkpoint(parts.consumer, parts.publisher, parts.observer)
+        parts.checkpoint.begin()
 
     def _restorer(self, consumer: Any, query: Any) -> Restorer:
         sources = Sources(

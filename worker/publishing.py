@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Protocol
 
 from confluent_kafka import KafkaException
@@ -35,8 +37,17 @@ class Producer(Protocol):
     def abort_transaction(self, timeout: float) -> None: ...
 
 
+@dataclass
+class Sent:
+    """What was sent between two commits."""
+
+    count: int = 0
+    on_their_way: int = 0  # neither delivered yet, nor failed
+    late_next: dict[int, int] = field(default_factory=dict)  # by partition: the offset after the last late record
+
+
 class Publisher:
-    """Sends, and remembers what became of it until the next commit."""
+    """Sends, and remembers what became of it."""
 
     def __init__(
         self,
@@ -61,8 +72,12 @@ class Publisher:
         self._waiting: dict[tuple[int, str], Encoded] = {}  # punctuations, by partition and pattern
         self._punctuated_at: dict[tuple[int, str], float] = {}
         self.failure: tuple[Any, str] | None = None  # the first error of a delivery, and of which topic
-        self.late_next: dict[int, int] = {}  # by partition: the offset after the last delivered late record
-        self.sent = 0  # since the last commit
+        self.sent = Sent()  # since the last commit
+
+    def next(self) -> Sent:
+        """What was sent since it was called last."""
+        before, self.sent = self.sent, Sent()
+        return before
 
     def changes(self, partition: int, changes: Changes, traces: Traces) -> dict[str, dict[str, int]]:
         """Matches, retractions, timeouts and punctuations; how many of each kind there were, by pattern."""
@@ -110,13 +125,13 @@ class Publisher:
 
     def late(self, message: Message, reason: str) -> None:
         """A record that came too late, as it was."""
-        self._aside("late", message, reason, "", on_delivery=self._late_delivered)
+        self._aside("late", message, reason, "", delivered=self._late_delivered)
 
     def dead_letter(self, message: Message, reason: str, error: str = "RecordError") -> None:
         """A record that is no event, as it was."""
-        self._aside("dead-letter", message, reason, error, on_delivery=self._delivered)
+        self._aside("dead-letter", message, reason, error, delivered=self._delivered)
 
-    def _aside(self, where: str, message: Message, reason: str, error: str, on_delivery: Any) -> None:
+    def _aside(self, where: str, message: Message, reason: str, error: str, delivered: Any) -> None:
         about = {
             "arcfleet.topic": message.topic(),
             "arcfleet.partition": str(message.partition()),
@@ -131,7 +146,7 @@ class Publisher:
             key, value, own = None, None, []
         told = [(name, text.encode()) for name, text in about.items()]
         headers = [*(header for header in own if header[0] not in about), *told]
-        self._send(where, message.partition(), key, value, headers, on_delivery=on_delivery)
+        self._send(where, message.partition(), key, value, headers, delivered=delivered)
 
     def snapshot(
         self, partition: int, key: bytes, value: bytes | None, held: bytes, traces: bytes | None = None
@@ -145,11 +160,12 @@ class Publisher:
         self._send("progress", 0, f"{topic}/{partition}", value, [("content-type", b"application/json")])
 
     def _send(
-        self, where: str, partition: int, key: Any, value: bytes | None, headers: Any, *, on_delivery: Any = None
+        self, where: str, partition: int, key: Any, value: bytes | None, headers: Any, *, delivered: Any = None
     ) -> None:
         record = {"key": key, "value": value, "partition": partition, "headers": list(headers)}
-        record["on_delivery"] = on_delivery or self._delivered
-        self.sent += 1
+        record["on_delivery"] = partial(delivered or self._delivered, self.sent)
+        self.sent.count += 1
+        self.sent.on_their_way += 1
         while True:
             try:
                 self.producer.produce(self._topics[where], **record)
@@ -172,20 +188,21 @@ class Publisher:
         except (KafkaException, SystemError) as error:
             raise_for_producer(error, "flush")
 
-    def _delivered(self, error: Any, message: Any) -> None:
+    def _delivered(self, sent: Sent, error: Any, message: Any) -> None:
+        sent.on_their_way -= 1
         if error is not None and self.failure is None:
             self.failure = error, message.topic()
 
-    def _late_delivered(self, error: Any, message: Any) -> None:
-        self._delivered(error, message)
+    def _late_delivered(self, sent: Sent, error: Any, message: Any) -> None:
+        self._delivered(sent, error, message)
         if error is None:
-            self.late_next[message.partition()] = message.offset() + 1
+            sent.late_next[message.partition()] = message.offset() + 1
 
     def forget(self, partition: int) -> None:
         """Of a partition that is not ours any more nothing waits."""
         for place in [place for place in self._waiting if place[0] == partition]:
             del self._waiting[place]
-        self.late_next.pop(partition, None)
+        self.sent.late_next.pop(partition, None)
 
 
 def _bytes_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:

@@ -220,6 +220,13 @@ def test_offsets_of_an_aborted_transaction_are_not_stored(log):
     assert (found.offset, found.metadata) == (-1001, None)
 
 
+def test_a_commit_of_no_offsets_is_refused(log):
+    member = Watched(log, log.unique("group"), log.topic(), "a", [])
+    settled(log, [member], 1)
+    error = error_of(lambda: member.consumer.commit(offsets=[], asynchronous=False))
+    assert (error.code(), error.retriable()) == (KafkaError._NO_OFFSET, False)
+
+
 def test_unstable_offsets_are_waited_for_only_by_who_reads_committed_ones(log):
     topic, group, producer = log.topic(), log.unique("group"), log.transactional()
     member = Watched(log, group, topic, "a", [])

@@ -64,7 +64,7 @@ class Seconds:
 def loop_of(partition, consumer, **parts):
     known = {
         "consumer": consumer,
-        "checkpoint": SimpleNamespace(stamp=1, is_due=lambda: False),
+        "checkpoint": SimpleNamespace(stamp=1, settle=lambda: None, is_due=lambda: False),
         "restorer": SimpleNamespace(left_out=lambda _: set(), step=lambda *_: None),
         "arcs": SimpleNamespace(poll=lambda: None, table=SimpleNamespace(offset=0), has_news_for=lambda *_: False),
         "orphans": SimpleNamespace(found=lambda _: set()),

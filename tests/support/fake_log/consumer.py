@@ -356,6 +356,8 @@ class FakeConsumer:
 
     def commit(self, *, offsets: list[Any], asynchronous: bool) -> list[TopicPartition]:
         assert not asynchronous, "nobody does that"
+        if not offsets:
+            raise _refused(KafkaError._NO_OFFSET, "Commit failed: Local: No offset stored")
         self._answered("commit_offsets", self.session_s)
         code = self._group.refusal(self.consumer_group_metadata(), in_transaction=False)
         if code is not None:
