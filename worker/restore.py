@@ -5,7 +5,8 @@
    snapshots can lie behind somebody's open one, and a restore that stopped before them would publish wrong matches.
 3. Count and checksum of the snapshots have to be those of the metadata.
 4. An engine with the arcs as they were applied then, the snapshots, the punctuations as of the restore point.
-5. The late topic from the restore point on says which records are to be left out of the replay.
+5. The late topic from the restore point on says which records are to be left out of the replay. What a dead owner left
+   open on the topics that are not read here is ended, too: nobody could read what comes behind it.
 6. The replay, by the ordinary loop, up to what was committed, with output suppressed; then the committed punctuations.
 
 Later arc records are ordinary corrections. A dead owner's transaction is not waited for: it is fenced.
@@ -66,13 +67,14 @@ Held = list[tuple[str, int]]  # by topic: the first offset that a snapshot does 
 
 @dataclass
 class _Reading:
-    """A partition of the state or late topic that is being read to an end."""
+    """A partition that is being read to an end; or, if nothing of it is needed, whose readers have to get there."""
 
     topic: str
     number: int
     position: int
     end: int
     moved_at: float
+    is_needed: bool = True
 
 
 @dataclass
@@ -128,6 +130,7 @@ class Restorer:
     def __init__(self, sources: Sources, *, verify: bool, accept_lost_state: bool) -> None:
         self._from = sources
         self._state, self._late = f"{sources.prefix}.state", f"{sources.prefix}.late"
+        self._told = [f"{sources.prefix}.matches", f"{sources.prefix}.dead-letter"]
         self._verify, self._accepts = verify, accept_lost_state
         self._now: _Restoration | None = None
         self._left_out: dict[int, set[tuple[str, int]]] = {}
@@ -182,6 +185,9 @@ class Restorer:
         readings = [_Reading(self._state, number, 0, self._end(self._state, number), now)]
         if binding is not None:
             readings.append(_Reading(self._late, number, binding.restore.late, self._end(self._late, number), now))
+            readings += [
+                _Reading(topic, number, 0, self._end(topic, number), now, is_needed=False) for topic in self._told
+            ]
         self._assign(readings[0])
         return _Restoration(number, (first.offset, first.metadata or ""), binding, damage, readings)
 
@@ -209,17 +215,33 @@ class Restorer:
 
     # Reading ---------------------------------------------------------------------------------------------------------
 
+    def _stable(self, reading: _Reading) -> int:
+        """To where its committed records can be read."""
+        place = TopicPartition(reading.topic, reading.number)
+        return int(self._from.reader.get_watermark_offsets(place, timeout=END_S)[1])
+
     def _assign(self, reading: _Reading) -> None:
-        self._from.reader.assign([TopicPartition(reading.topic, reading.number, reading.position)])
+        if reading.is_needed:
+            self._from.reader.assign([TopicPartition(reading.topic, reading.number, reading.position)])
+        else:
+            self._from.reader.unassign()
         reading.moved_at = self._from.clock.monotonic()
 
     def _read(self, restoration: _Restoration, reading: _Reading) -> None:
         """A slice of a partition; at its end the next one is begun."""
-        if reading.position < reading.end:
+        if not reading.is_needed:
+            reading.position = self._stable(reading)
+            if reading.position < reading.end:
+                self._from.clock.sleep(SLICE_S)
+        elif reading.position < reading.end:
             self._take(restoration, reading, self._from.reader.consume(SLICE_RECORDS, SLICE_S))
-            if self._from.clock.monotonic() - reading.moved_at > STUCK_S and restoration.binding is not None:
+        is_behind = reading.position < reading.end
+        if is_behind and restoration.binding and self._from.clock.monotonic() - reading.moved_at > STUCK_S:
+            if self._stable(reading) < reading.end:  # else it is only slow, and has to find the leader first, perhaps
                 self._from.fence(restoration.binding.owner)
-                reading.moved_at = self._from.clock.monotonic()
+                if not reading.is_needed:  # whoever else may hold readers back there holds no restore back
+                    reading.position = reading.end
+            reading.moved_at = self._from.clock.monotonic()
         if reading.position >= reading.end:
             restoration.readings.pop(0)
             if restoration.readings:

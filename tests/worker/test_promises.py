@@ -16,6 +16,7 @@ from arcfleet.fleet.document import load_fleet
 from worker.checkpoint import ARC_TABLE_KEY
 from worker.errors import WorkerError
 from worker.partition import Phase
+from worker.restore import STUCK_S
 
 YEAR_2100_MS = 4_102_444_800_000
 IDLE_S = 60
@@ -154,6 +155,53 @@ def test_committed_snapshots_behind_an_open_transaction_are_waited_for():
     assert_states_are_those_of_a_replay(simulation)
     keep_turning(simulation, 5.0)
     assert told == len(simulation.changes())
+
+
+def test_a_reader_that_needs_a_moment_ends_nobodys_transaction():
+    """A client has to find the leader of a partition before it reads the first record there."""
+    simulation = calm_run(9, PAIR, walk(9), 10.0, workers=1)
+    second, clock, ready_at = Slot("second", is_static=True), simulation.clock, 0.0
+    simulation.slots.append(second)
+    while not second.has_started:
+        simulation._turn()
+    reader = second.process.loop.parts.restorer._from.reader
+    assign, consume = reader.assign, reader.consume
+
+    def assign_and_wait(places):
+        nonlocal ready_at
+        ready_at = clock.monotonic() + 2 * STUCK_S
+        assign(places)
+
+    def consume_later(most, timeout):
+        if clock.monotonic() >= ready_at:
+            return consume(most, timeout)
+        clock.advance(timeout)
+        return []
+
+    reader.assign, reader.consume = assign_and_wait, consume_later
+    keep_turning(simulation, 20.0)
+    assert second.process.loop.partitions
+    assert sorted(live_partitions(simulation)) == list(range(simulation.partitions))
+    assert not [line for line in simulation.trace if "fencing" in line or "reset" in line]
+
+
+def test_what_a_dead_owner_left_open_holds_no_reader_back():
+    """Also where its transaction has matches only, and lasts far longer than its session."""
+    settings = {"kafka.transaction.timeout.ms": "600000", "commit_interval": "5s"}
+    simulation = calm_run(6, PAIR, walk(6), 10.0, workers=1, **settings)
+    (dead,) = simulation.slots
+    matches = [simulation.broker.logs[simulation.fleet.topic("matches"), number] for number in range(3)]
+    for number in range(1000):
+        simulation.publish(event(1000 + number, 4000 + number, f"k{number % 12}", x=number // 12 % 2 * 9))
+        simulation._turn()
+        if any(log.open for log in matches):
+            break
+    simulation._gone(dead, "gone for good")
+    dead.back_at = float("inf")
+    simulation.slots.append(Slot("second", is_static=True))
+    keep_turning(simulation, 25.0)
+    assert sorted(live_partitions(simulation)) == list(range(simulation.partitions))
+    assert not simulation._waits()
 
 
 def test_a_partition_that_was_lost_amid_its_restore_is_restored_anew():

@@ -33,7 +33,7 @@ class FakeProducer:
         self.broker = broker
         self.host = host
         self.transactional_id = settings.get("transactional.id")
-        self._timeout_s = settings.get("transaction.timeout.ms", 60_000) / 1000
+        self._timeout_s = float(settings.get("transaction.timeout.ms", 60_000)) / 1000
         self._most = settings.get("queue.buffering.max.messages", 100_000)
         self._epoch = -1
         self._state = "new"  # ready, in a transaction
