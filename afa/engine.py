@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import wraps
 from itertools import pairwise
@@ -321,10 +321,10 @@ class Engine:
         return {(topic, number): ts for topic, number, ts, _ in reached if ts is not None}
 
     @_alone
-    def emitted(self, partition: int) -> Changes:
-        """The punctuations that patterns have emitted of a partition, each as if it was told now."""
-        told = [EmittedPunctuation(name, ts) for name, number, ts in self._snapshots().emitted() if number == partition]
-        return Changes([(0, punctuation) for punctuation in told], [], [])
+    def emitted(self, partition: int, patterns: Collection[str]) -> Changes:
+        """The punctuations that these patterns have emitted of a partition, each as if it was told now."""
+        known = [(name, ts) for name, number, ts in self._snapshots().emitted() if number == partition]
+        return Changes([(0, EmittedPunctuation(name, ts)) for name, ts in known if name in patterns], [], [])
 
     @_alone
     def places(self) -> list[tuple[str, int]]:

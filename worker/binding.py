@@ -43,21 +43,22 @@ class Binding:
     owner: str  # the transactional id, or instance, that committed
     partitions: int | None = None  # how many the sources had; earlier workers did not say
     largest: Times = field(default_factory=dict)  # the greatest event times; likewise
-    untold: bool = False  # whether punctuations of patterns wait until they may be told
+    untold: int = 0  # a bit for each pattern, in order of names, whose punctuation waits until it may be told
     ended: Positions = field(default_factory=dict)  # of removed sources, where they were read to
 
     def text(self) -> str:
         """As metadata. Raises ValueError if there are too many topics for it, which `check_room` rules out."""
         ended = {"ended": dict(self.ended)} if self.ended else {}
         largest = [self.largest.get(topic) for topic in self.committed.positions]
-        text = _json(self._needed() | ended | ({"largest": largest} if any(ts is not None for ts in largest) else {}))
-        if len(text) > METADATA_CHARACTERS_MAX:  # nothing that is restored depends on the largest times
-            text = _json(self._needed() | ended)
-        if len(text) > METADATA_CHARACTERS_MAX:
-            text = self.needed()
-        if len(text) > METADATA_CHARACTERS_MAX:
-            raise ValueError(f"{len(text)} characters of offset metadata: too many sources, or names too long")
-        return text
+        # With more bits it has no room, and Python refuses to write more digits than the room has.
+        untold = {"untold": self.untold} if 0 < self.untold.bit_length() < METADATA_CHARACTERS_MAX else {}
+        times = {"largest": largest} if any(ts is not None for ts in largest) else {}
+        # No state depends on them: without room they are left out.
+        for more in (ended | untold | times, ended | untold, ended, {}):
+            text = _json(self._needed() | more)
+            if len(text) <= METADATA_CHARACTERS_MAX:
+                return text
+        raise ValueError(f"{len(text)} characters of offset metadata: too many sources, or names too long")
 
     def needed(self) -> str:
         """What of it is never left out, however long that is."""
@@ -72,9 +73,7 @@ class Binding:
             "snapshots": self.snapshots,
             "checksum": self.checksum,
             "owner": self.owner,
-            **({} if self.partitions is None else {"partitions": self.partitions}),
-            **({"untold": True} if self.untold else {}),
-        }
+        } | ({} if self.partitions is None else {"partitions": self.partitions})
 
     @classmethod
     def read(cls, text: str) -> Binding:
@@ -95,7 +94,7 @@ class Binding:
             owner=fields.need("owner", str),
             partitions=fields.take("partitions", int),
             largest=dict(zip(committed.positions, fields.take("largest", list) or [], strict=False)),
-            untold=fields.take("untold", bool) or False,
+            untold=fields.take("untold", int) or 0,
             ended=fields.take("ended", dict) or {},
         )
 
@@ -109,8 +108,7 @@ def check_room(topics: Sequence[str], owner: str, partitions: int | None = None)
     when its offsets have grown."""
     most = 2**63 - 1
     mark = Mark(dict.fromkeys(topics, most), dict.fromkeys(topics, -most), most)
-    count = most if partitions is None else partitions
-    size = len(Binding(mark, mark, most, most, most, owner, count, untold=True).needed())
+    size = len(Binding(mark, mark, most, most, most, owner, most if partitions is None else partitions).needed())
     if size <= METADATA_CHARACTERS_MAX:
         return
     names = sum(map(len, topics))

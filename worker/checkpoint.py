@@ -153,8 +153,8 @@ class Checkpoint:
         return [TopicPartition(topic, number, positions[topic], metadata) for topic in read]
 
     def _binding(self, partition: Partition) -> Binding:
-        untold = self._publisher.waits(partition.number)
-        return partition.binding(self._settings.owner, self._settings.partitions, untold=untold)
+        untold = self._publisher.waiting(partition.number)
+        return partition.binding(self._settings.owner, self._settings.partitions, untold)
 
     def forget(self, partition: int) -> None:
         """A partition that is not ours any more."""

@@ -302,7 +302,7 @@ class Loop:
         partition.due_before = self.parts.checkpoint.stamp + 1
         partition.move(Phase.LIVE)
         if partition.untold:
-            self._tell(partition, partition.engine.emitted(partition.number))
+            self._tell(partition, partition.engine.emitted(partition.number, partition.untold))
         for told in partition.release(partition.engine, partition.mark.positions):
             partition.advance({})
             self._tell(partition, told)

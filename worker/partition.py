@@ -87,7 +87,7 @@ class Partition:
     snapshots: Snapshots = field(default_factory=Snapshots)
     history: deque[tuple[int, Mark]] = field(default_factory=deque)  # the mark at which each stamp began
     replay_to: Mark | None = None
-    untold: bool = False  # whether the owner before this one had punctuations that it could not tell yet
+    untold: frozenset[str] = frozenset()  # patterns whose punctuation the owner before this one could not tell yet
     due_before: int = 0  # keys dirtied by a stamp below it are due at once
     ends: dict[str, int] = field(default_factory=dict)  # by topic, where its end was seen last
     held: set[str] = field(default_factory=set)  # topics whose records of this batch are fetched again later
@@ -251,8 +251,8 @@ class Partition:
                 self.traces.forget(name)
         return records
 
-    def binding(self, owner: str, partitions: int | None, *, untold: bool) -> Binding:
-        """What the next commit says of the partition; whether punctuations of its patterns wait to be told."""
+    def binding(self, owner: str, partitions: int | None, untold: Collection[str] = ()) -> Binding:
+        """What the next commit says of the partition, with the patterns whose punctuations wait to be told."""
         oldest = self.engine.oldest_dirty(self.number)
         while self.history and (oldest is None or self.history[0][0] < oldest):
             self.history.popleft()
@@ -266,6 +266,6 @@ class Partition:
             owner,
             partitions,
             {topic: self.largest_ever(topic) for topic in self.mark.positions},
-            untold=untold,
+            untold=sum(1 << bit for bit, name in enumerate(sorted(self.table.heads)) if name in untold),
             ended=self.ended,
         )

@@ -119,9 +119,9 @@ class Publisher:
                 self._punctuated_at[place] = now
                 self._send_change(partition, self._waiting.pop(place))
 
-    def waits(self, partition: int) -> bool:
-        """Whether it has punctuations that were not sent yet."""
-        return any(place[0] == partition for place in self._waiting)
+    def waiting(self, partition: int) -> set[str]:
+        """Patterns with a punctuation of it that was not sent yet."""
+        return {pattern for number, pattern in self._waiting if number == partition}
 
     def late(self, message: Message, reason: str) -> None:
         """A record that came too late, as it was."""

@@ -292,7 +292,9 @@ class Restorer:
         partition.table_written = applied.offset
         partition.conditions = restoration.pop(CONDITIONS_KEY)
         partition.replay_to = now.committed
-        partition.committed_largest, partition.untold = binding.largest, binding.untold
+        partition.committed_largest = binding.largest
+        names = enumerate(sorted(applied.heads))
+        partition.untold = frozenset(name for bit, name in names if binding.untold >> bit & 1)
         partition.move(Phase.RESTORING)
         restoration.waiting = iter(restoration.records.items())
         self._left_out[number] = restoration.left_out

@@ -349,6 +349,22 @@ def test_a_punctuation_that_waits_when_its_worker_dies_is_told_by_the_next_one(t
         assert [change["ts"] for change in told(simulation, "punctuation")] == [1000, reached]
 
 
+def test_only_punctuations_that_wait_are_told_by_the_next_worker(tmp_path):
+    """One of two patterns has an open candidate, and nothing new to say."""
+    source, beside = {"punctuation": {"slack": "0s"}}, {"punctuation_interval": "30s", "commit_interval": "50ms"}
+    simulation = calm_run(1, PAIR, [], 1.0, source=source, folder=tmp_path, workers=1, **beside)
+    simulation.publish_arcs(stamp([ALONE], simulation.slots[0].process.loop.parts.arcs.table))
+    keep_turning(simulation, 2)
+    for number, ts in enumerate([1000, 2000]):
+        simulation.publish(event(number, ts, "k", type="a", n=0, x=5))
+        keep_turning(simulation, 2)
+    for _ in range(2):
+        restart_all(simulation)
+        keep_turning(simulation, 10)
+        seen = [(change["pattern"], change["ts"]) for change in told(simulation, "punctuation")]
+        assert seen == [("alone", 1000), ("pair", 1000), ("pair", 2000)]
+
+
 @pytest.mark.parametrize("more", [{"slack": "500ms"}, {}])
 def test_a_clock_in_the_future_finishes_nothing_early(tmp_path, more):
     source = {"punctuation": {"idle": f"{IDLE_S}s"} | more}
