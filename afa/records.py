@@ -243,8 +243,8 @@ class Timeout:
     bindings: Bindings
 
     @property
-    def order(self) -> tuple[str, int, Bindings]:
-        return (self.key, self.start, self.bindings)
+    def order(self) -> tuple[str, int, Bindings, str]:
+        return (self.key, self.start, self.bindings, self.pattern)
 
     def as_json(self) -> dict[str, Any]:
         bound = {name: [id_ for _, id_ in events] for name, events in self.bindings}

@@ -210,6 +210,16 @@ def test_of_runs_with_the_same_events_a_timeout_tells_the_variables_declared_fir
     assert said(closed)[:2] == [("timeout", {"a": ["e1"], "b": ["e2"]}), ("timeout", {"a": ["e2"]})]
 
 
+def test_timeouts_of_one_event_are_told_by_pattern_whichever_came_first() -> None:
+    document = EITHER.replace("{ANY a, ANY b, ANY c}", "ANY a, ANY b, ANY c")
+    documents = [document.replace("either", name).replace("10", length) for name, length in (("p", "9"), ("q", "5"))]
+    for name in ("native", "reference"):
+        engine = Engine([parse_patterns(one)[0][0] for one in documents], engine=name, net="batch")
+        records = (event("e1", 1, "A"), punctuation(7), punctuation(20))
+        told = engine.feed([json.dumps(record).encode() for record in records]).to_records()
+        assert [one["pattern"] for one in told if one["op"] == "timeout"] == ["p", "q"]
+
+
 def test_another_lifetime_leaves_an_arc_of_a_query_what_it_binds() -> None:
     lifetime = {"op": "arc", "pattern": "value", "arc": {"id": "start:begin-a"}, "valid": [5, None]}
     _, early, matched = fed(VALUE, lifetime, event("a", 4, "A"), event("b", 5, "A"))

@@ -206,7 +206,9 @@ impl ChangeTable {
             bindings.retain(|(_, events)| !events.is_empty());
             bindings
         };
-        bound(one).cmp(&bound(other))
+        bound(one)
+            .cmp(&bound(other))
+            .then_with(|| one.pattern.cmp(&other.pattern))
     }
 }
 
