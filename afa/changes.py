@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from afa.reading import Fault
-from afa.records import Change, EmittedPunctuation, GraphChange, Match, MatchChange, Timeout
+from afa.records import Change, EmittedPunctuation, Graph, GraphChange, Match, MatchChange, Timeout
 
 Told = tuple[int, Change]  # the index of the record that led to it, and the change
 Encoded = tuple[bytes | None, bytes, list[tuple[str, bytes]]]  # key, value, headers: ready to produce
@@ -141,6 +141,10 @@ def _told(row: tuple[Any, ...], registers: dict[str, list[str]]) -> Told:
     if row[0] == "punctuation":
         _, record, pattern, ts, _ = row
         return record, EmittedPunctuation(pattern, ts)
+    if row[0] == "graph":
+        _, record, pattern, key, (end, last), degraded, text = row
+        graph = Graph.of_json(json.loads(text))
+        return record, GraphChange(pattern, key, end, last, graph, degraded=degraded)
     if row[0] == "timeout":
         _, record, pattern, key, (start, until), reached, bound = row
         begun = tuple((name, tuple(events)) for name, events in bound if events)

@@ -25,7 +25,6 @@ from afa.reading import Fault
 from afa.records import ArcChange, ArcPunctuation, ArcRetraction, Punctuation, Record
 from afa.source import Source, SourcePunctuation, pack_source
 from afa.tape import TapeLine
-from afa.told_graphs import ToldGraphs
 
 
 def native_version() -> str:
@@ -79,8 +78,6 @@ class NativeEngine:
         # Arcs whose text is all that there is to say of them, by the number of their body; and those that have more to
         # them (epsilon, final, the least time), by their id.
         self._bodies: dict[tuple[int, int], Arc] = {}
-        compressed = {pattern.name for pattern in patterns if pattern.query and pattern.query.compressed}
-        self._graphs = ToldGraphs(compressed) if compressed else None
         self._faults: dict[int, Fault] = {}  # of the batch that is being fed
         self._special: dict[tuple[int, str], Arc] = {}
         for number, pattern in enumerate(patterns):
@@ -212,8 +209,6 @@ class NativeEngine:
 
     def _changes(self, told: _native.NativeChanges) -> Changes:
         changes: Changes = self._kind(told, self._registers)
-        if self._graphs is not None:
-            changes = self._graphs.follow(changes)
         if self._faults:
             changes.faults, self._faults = self._faults, {}
         return changes
@@ -273,7 +268,6 @@ class NativeEngine:
             self.native.restore(key, data)
         except ValueError as error:
             raise SnapshotError(str(error)) from None
-        self._restore_graphs([key])
 
     def restore_keys(
         self, partition: int, snapshots: Sequence[tuple[str, bytes | None, Sequence[tuple[str, int]]]], tells: bool
@@ -282,14 +276,7 @@ class NativeEngine:
             told = self.native.restore_keys(partition, snapshots, tells)
         except ValueError as error:
             raise SnapshotError(str(error)) from None
-        if tells:
-            return self._changes(told)
-        self._restore_graphs([key for key, _, _ in snapshots])
-        return Changes([], [], [])
-
-    def _restore_graphs(self, keys: list[str]) -> None:
-        if self._graphs is not None:
-            self._graphs.restore(keys, NativeChanges(self.native.told(keys), self._registers))
+        return self._changes(told)
 
     def set_stamp(self, stamp: int) -> None:
         self.native.set_stamp(stamp)
@@ -299,8 +286,6 @@ class NativeEngine:
 
     def drop_partition(self, partition: int) -> None:
         self.native.drop_partition(partition)
-        if self._graphs is not None:
-            self._graphs.drop(partition)
 
     def take_dirty(self, partition: int, before: int, most: int) -> list[tuple[str, bytes | None]]:
         return self.native.take_dirty(partition, before, most)

@@ -262,6 +262,16 @@ class Graph:
     starts: tuple[tuple[int, int | None], ...] = ()  # nodes that a match may begin with, and `until` of those matches
     ends: tuple[tuple[int, tuple[tuple[str, RegisterValue | None], ...]], ...] = ()  # and what their matches return
 
+    @staticmethod
+    def of_json(told: Mapping[str, Any]) -> Graph:
+        return Graph(
+            tuple(told["variables"]),
+            tuple((ts, id_) for ts, id_ in told["events"]),
+            tuple((variable, event, tuple(before)) for variable, event, before in told["nodes"]),
+            tuple((node, until) for node, until in told["starts"]),
+            tuple((node, tuple(returned.items())) for node, returned in told["ends"]),
+        )
+
     def as_json(self) -> dict[str, Any]:
         return {
             "variables": list(self.variables),

@@ -20,6 +20,7 @@ fn table(name: &str, registers: &[&str]) -> ChangeTable {
         registers,
         is_query: false,
         variables: None,
+        is_compressed: false,
     };
     ChangeTable::new(Arc::new([face].into_iter().collect()))
 }

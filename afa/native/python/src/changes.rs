@@ -170,6 +170,11 @@ impl NativeChanges {
         if row.kind == ChangeKind::Punctuation {
             return (row.kind.name(), row.record, pattern, row.end, row.key).into_pyobject(py);
         }
+        if let Some(graph) = self.table.graph(row) {
+            let key = self.table.keys[row.key as usize].to_string();
+            let end = (row.end, self.table.id_text(row.last));
+            return ("graph", row.record, pattern, key, end, row.degraded, graph.text()).into_pyobject(py);
+        }
         let bindings = self.bindings(row);
         if row.kind == ChangeKind::Timeout {
             let key = self.table.keys[row.key as usize].to_string();

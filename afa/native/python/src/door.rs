@@ -463,13 +463,6 @@ impl NativeEngine {
         self.work(py, |native| native.engine.dirty_keys(partition))
     }
 
-    /// What has been told of keys by patterns that bind, as far as it may change.
-    #[allow(clippy::needless_pass_by_value)] // as above
-    fn told(&mut self, py: Python<'_>, keys: Vec<PyBackedStr>) -> PyResult<NativeChanges> {
-        self.work(py, |native| keys.iter().for_each(|key| native.engine.tell_known(key)))?;
-        Ok(self.told_so_far())
-    }
-
     /// The hash of all that is known of a key, in hex; none if nothing is.
     fn state_hash(&mut self, py: Python<'_>, key: &str) -> PyResult<Option<String>> {
         let digest = self.work(py, |native| native.engine.state_hash(key))?;

@@ -117,6 +117,7 @@ impl Engine {
                 continue;
             };
             match program.output {
+                Output::All if program.tells_graphs() => self.tell_new_graphs(key, lane, added),
                 Output::All if program.has_ways_apart() => self.tell_ways(key, pattern, added),
                 Output::All => self.tell_all(key, lane, added),
                 Output::NonOverlapping => self.tell_counting(key, lane, added),
@@ -125,8 +126,9 @@ impl Engine {
         }
     }
 
-    fn tell_all(&mut self, key: &Key, lane: usize, added: &[Found]) {
+    fn tell_all(&mut self, key: &mut Key, lane: usize, added: &[Found]) {
         let told = self.look_closer(key, lane, added.to_vec());
+        self.note_refused(key);
         let told = told.iter().map(|(record, found)| (*record, found));
         self.tell_matches(key, self.lanes[lane], ChangeKind::Insert, told);
     }
@@ -168,16 +170,17 @@ impl Engine {
             }
         }
         key.forgotten_mut(lane).counted = Some(counted);
-        let told = told.iter().map(|(record, found)| (*record, found));
-        self.tell_matches(key, pattern, ChangeKind::Insert, told);
+        self.note_refused(key);
+        self.tell_inserts(key, pattern, &told);
     }
 
     /// Tells what the matches that end with one event change among those with the same first events.
-    fn tell_regrouped(&mut self, key: &Key, lane: usize, added: &[Found]) {
+    fn tell_regrouped(&mut self, key: &mut Key, lane: usize, added: &[Found]) {
         let pattern = self.lanes[lane];
         let mut starts: Vec<u32> = added.iter().map(|found| found.start).collect();
         starts.sort_unstable();
         starts.dedup();
+        let mut found = Vec::new();
         for start in starts {
             let Some(place) = place_of(&self.rows, key, start) else {
                 self.findings.refused += 1;
@@ -186,12 +189,14 @@ impl Engine {
             let punctuation = self.domains[key.domain()].effective;
             let mut finder = Finder::new(&self.rows, key, (lane, pattern), punctuation, self.limits);
             finder.find_from(&mut self.programs[pattern], place);
-            let (found, refused) = (finder.found, finder.refused);
+            found.append(&mut finder.found);
+            let refused = finder.refused;
             self.findings.refused += refused;
-            let before = found.iter().filter(|found| found.end != added[0].end).cloned();
-            let before = earliest_maximal(&self.rows, &before.collect::<Vec<_>>());
-            let after = earliest_maximal(&self.rows, &found);
-            self.tell_difference(key, lane, before, after, None);
         }
+        self.note_refused(key);
+        let before = found.iter().filter(|found| found.end != added[0].end).cloned();
+        let before = earliest_maximal(&self.rows, &before.collect::<Vec<_>>());
+        let after = earliest_maximal(&self.rows, &found);
+        self.tell_difference(key, lane, before, after, None);
     }
 }

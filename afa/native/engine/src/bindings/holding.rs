@@ -1,9 +1,9 @@
 //! Patterns that hold their output, where they are observed: what they tell has ended before their punctuation, so that
 //! nothing changes it any more.
 
-use crate::bindings::observing::{Progress, Scope};
+use crate::bindings::graphs::Graphs;
+use crate::bindings::observing::{Observed, Progress, Scope};
 use crate::changes::found::Found;
-use crate::changes::table::ChangeKind;
 use crate::engine::Engine;
 use crate::keys::key::Key;
 use crate::keys::page::PAGE_ENTRIES;
@@ -51,11 +51,17 @@ impl Engine {
     fn tell_ended(&mut self, key: &mut Key, lane: usize, (from, to): (i64, i64), progress: Progress) {
         let pattern = self.lanes[lane];
         if !self.programs[pattern].is_decided_by_ends() {
-            let mut told = self.observe(key, lane, Scope::Ending(from, to), progress);
-            told.retain(|found| self.rows.ts(found.end) >= from);
             let record = self.findings.record;
-            let told = told.iter().map(|found| (record, found));
-            return self.tell_matches(key, pattern, ChangeKind::Insert, told);
+            let told = self.observe(key, lane, Scope::Ending(from, to), progress);
+            self.note_refused(key);
+            return match told {
+                Observed::Graphs(told) => self.tell_graphs(key, pattern, record, Graphs::new(), told),
+                Observed::Matches(mut told) => {
+                    told.retain(|found| self.rows.ts(found.end) >= from);
+                    let told: Vec<_> = told.into_iter().map(|found| (record, found)).collect();
+                    self.tell_inserts(key, pattern, &told);
+                }
+            };
         }
         if self.programs[pattern].output == Output::NonOverlapping {
             let emitted = Some(from);

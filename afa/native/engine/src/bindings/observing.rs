@@ -10,13 +10,14 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 
 use crate::bindings::finding::{Finder, QueryMatch, place_of};
+use crate::bindings::graphs::Graphs;
 use crate::bindings::runs::Bound;
 use crate::bindings::selecting::{Counted, select};
 use crate::changes::table::ChangeKind;
 use crate::engine::Engine;
 use crate::keys::key::Key;
 use crate::keys::spine::Place;
-use crate::lists::configuration::{Code, FINAL, Link, code_of, start_row, unmarked};
+use crate::lists::configuration::{Code, DEAD, FINAL, Link, code_of, start_row, unmarked};
 use crate::lists::matcher::expiry;
 use crate::program::compiled::{Program, UNRELEASED};
 use crate::program::pattern::{Window, first_open, last_closed};
@@ -54,8 +55,16 @@ pub(crate) struct Progress {
     pub(crate) emitted: Option<i64>,
 }
 
+/// What is told of a key by one pattern, as far as something may change it.
+#[derive(Debug)]
+pub(crate) enum Observed {
+    Matches(Vec<QueryMatch>),
+    /// By their ends; only of a pattern that tells all matches.
+    Graphs(Graphs),
+}
+
 /// What was told of a key before something was done to it, by lane.
-pub(crate) type Watched = Vec<(usize, Vec<QueryMatch>)>;
+pub(crate) type Watched = Vec<(usize, Observed)>;
 
 impl Scope {
     /// The least and the greatest time of the start events.
@@ -75,6 +84,24 @@ impl Scope {
                 last_closed(now, length),
             ),
             Self::Ending(from, to) if program.output != Output::NonOverlapping => (first_open(from, length), to),
+            _ => (i64::MIN, i64::MAX),
+        }
+    }
+
+    /// The least and the greatest time of the ends of matches that it may concern.
+    pub(crate) fn ends(self, program: &Program) -> (i64, i64) {
+        let length = program.window.span();
+        match self {
+            Self::Around(Touched { ts, .. }) if program.is_local() => {
+                let least = if program.has_trailing() {
+                    first_open(ts, length)
+                } else {
+                    ts
+                };
+                (least, ts.saturating_add(length))
+            }
+            Self::Closing(before, now) => (before.map_or(i64::MIN, |before| first_open(before, length)), now),
+            Self::Ending(from, to) => (from, to.saturating_sub(1)),
             _ => (i64::MIN, i64::MAX),
         }
     }
@@ -143,35 +170,44 @@ impl Engine {
             let sees = program.gap_free || touched.rows.into_iter().flatten().any(is_seen);
             !program.is_told_by_punctuations_alone() && sees
         };
-        let lanes: Vec<usize> = self.observed.iter().copied().filter(may_change).collect();
+        let mut lanes: Vec<usize> = self.observed.iter().copied().filter(may_change).collect();
+        lanes.retain(|lane| !self.makes_graphs(*lane) || self.may_change_graphs(key, *lane, touched));
         self.watch_lanes(key, lanes, Scope::Around(touched))
     }
 
     pub(crate) fn watch_lanes(&mut self, key: &Key, lanes: Vec<usize>, scope: Scope) -> Watched {
         lanes
             .into_iter()
-            .map(|lane| (lane, self.observe_now(key, lane, scope)))
+            .map(|lane| (lane, self.observed_now(key, lane, scope)))
             .collect()
     }
 
     /// Tells what has changed since. `alias`: the first row has taken the place of the second one.
     pub(crate) fn tell_watched(&mut self, key: &mut Key, watched: Watched, scope: Scope, alias: Option<(u32, u32)>) {
         for (lane, before) in watched {
-            let after = self.observe_now(key, lane, scope);
-            if self.programs[self.lanes[lane]].growth() == Growth::Counts {
-                key.forgotten_mut(lane).counted = Some(Counted::of(&self.rows, &after));
+            let after = self.observed_now(key, lane, scope);
+            self.note_refused(key);
+            if let Observed::Matches(after) = &after
+                && self.programs[self.lanes[lane]].growth() == Growth::Counts
+            {
+                key.forgotten_mut(lane).counted = Some(Counted::of(&self.rows, after));
             }
-            self.tell_difference(key, lane, before, after, alias);
+            self.tell_observed(key, lane, before, after, alias);
         }
     }
 
     /// Tells what has been told of a key by patterns that are observed, as far as it may change.
-    pub fn tell_known(&mut self, name: &str) {
+    pub(crate) fn tell_known(&mut self, name: &str) {
         if let Some(number) = self.numbers.find(name) {
             let key = self.take_key(number as usize);
             for (lane, told) in self.watch_lanes(&key, self.observed.clone(), Scope::Key) {
-                let told = told.iter().map(|found| (0, found));
-                self.tell_matches(&key, self.lanes[lane], ChangeKind::Insert, told);
+                match told {
+                    Observed::Matches(told) => {
+                        let told: Vec<_> = told.into_iter().map(|found| (0, found)).collect();
+                        self.tell_inserts(&key, self.lanes[lane], &told);
+                    }
+                    Observed::Graphs(told) => self.tell_graphs(&key, self.lanes[lane], 0, Graphs::new(), told),
+                }
             }
             self.put_key(number as usize, key);
         }
@@ -184,14 +220,29 @@ impl Engine {
         }
     }
 
-    pub(crate) fn observe_now(&mut self, key: &Key, lane: usize, scope: Scope) -> Vec<QueryMatch> {
+    pub(crate) fn observed_now(&mut self, key: &Key, lane: usize, scope: Scope) -> Observed {
         let pattern = self.lanes[lane];
         let progress = self.domains[key.domain()].progress(&self.programs[pattern], pattern);
         self.observe(key, lane, scope, progress)
     }
 
     /// What a pattern tells of a key when its partition has come so far.
-    pub(crate) fn observe(&mut self, key: &Key, lane: usize, scope: Scope, progress: Progress) -> Vec<QueryMatch> {
+    pub(crate) fn observe(&mut self, key: &Key, lane: usize, scope: Scope, progress: Progress) -> Observed {
+        if self.makes_graphs(lane) {
+            Observed::Graphs(self.graphs_of(key, lane, scope, progress))
+        } else {
+            Observed::Matches(self.matches_of(key, lane, scope, progress))
+        }
+    }
+
+    /// Whether graphs are made of all matches.
+    fn makes_graphs(&self, lane: usize) -> bool {
+        let program = &self.programs[self.lanes[lane]];
+        program.tells_graphs() && program.output == Output::All
+    }
+
+    /// The single matches that count when its partition has come so far.
+    pub(crate) fn matches_of(&mut self, key: &Key, lane: usize, scope: Scope, progress: Progress) -> Vec<QueryMatch> {
         let pattern = self.lanes[lane];
         let starts = self.starts_of(key, lane, scope);
         let forgotten = key.forgotten(lane);
@@ -230,17 +281,37 @@ impl Engine {
         starts
     }
 
+    /// Whether there are no other events of its time.
+    fn is_alone(&self, key: &Key, touched: Touched) -> bool {
+        let place = key.spine.search(&self.rows, touched.ts);
+        let next = place.and_then(|place| key.spine.next(place));
+        let has_others = next.is_some_and(|next| key.spine.ts(next, &self.rows) == touched.ts);
+        let known = place.map(|place| key.spine.row(place));
+        !has_others && known.is_none_or(|row| self.rows.ts(row) > touched.ts || touched.rows.contains(&Some(row)))
+    }
+
+    /// Whether an event may change any graph.
+    fn may_change_graphs(&mut self, key: &Key, lane: usize, touched: Touched) -> bool {
+        let pattern = self.lanes[lane];
+        let program = &self.programs[pattern];
+        if !program.is_local() || program.has_trailing() || program.looks_back() > 0 || !self.is_alone(key, touched) {
+            return true;
+        }
+        let (rows, program) = (&self.rows, &mut self.programs[pattern]);
+        let mut begins = |row: &u32| {
+            let class = rows.class(pattern, *row);
+            class < UNRELEASED && program.begin(class, || rows.view(*row)) != DEAD
+        };
+        touched.rows.iter().flatten().any(&mut begins) || !self.live_starts(key, lane, touched).is_empty()
+    }
+
     /// The start events of partial matches that an event meets, but for those that it leaves as they are.
     fn live_starts(&mut self, key: &Key, lane: usize, touched: Touched) -> Vec<Place> {
         let pattern = self.lanes[lane];
         let place = key.spine.search(&self.rows, touched.ts);
         let list = self.matcher(key.domain()).list_at(key, lane, place);
-        let next = place.and_then(|place| key.spine.next(place));
         // With others of its time it may meet partial matches that those have changed.
-        let has_others = next.is_some_and(|next| key.spine.ts(next, &self.rows) == touched.ts);
-        let known = place.map(|place| key.spine.row(place));
-        let is_alone =
-            !has_others && known.is_none_or(|row| self.rows.ts(row) > touched.ts || touched.rows.contains(&Some(row)));
+        let is_alone = self.is_alone(key, touched);
         let (rows, program) = (&self.rows, &mut self.programs[pattern]);
         let mut starts = Vec::new();
         for word in &list {
@@ -254,7 +325,27 @@ impl Engine {
         starts
     }
 
-    /// Tells what was told no more, and what is told now and was not.
+    /// Tells what has changed.
+    pub(crate) fn tell_observed(
+        &mut self,
+        key: &Key,
+        lane: usize,
+        before: Observed,
+        after: Observed,
+        alias: Option<(u32, u32)>,
+    ) {
+        match (before, after) {
+            (Observed::Graphs(before), Observed::Graphs(after)) => {
+                self.tell_graphs(key, self.lanes[lane], self.findings.record, before, after);
+            }
+            (Observed::Matches(before), Observed::Matches(after)) => {
+                self.tell_difference(key, lane, before, after, alias);
+            }
+            _ => debug_assert!(false, "a pattern tells either"),
+        }
+    }
+
+    /// Tells single matches that were told no more, and those that are told now and were not.
     pub(crate) fn tell_difference(
         &mut self,
         key: &Key,
@@ -294,6 +385,9 @@ impl Engine {
             .into_iter()
             .flat_map(|(found, left)| std::iter::repeat_n(found, left));
         let gone: Vec<QueryMatch> = gone.collect();
+        if self.programs[pattern].tells_graphs() {
+            return self.tell_changed_graphs(key, lane, &gone, &come);
+        }
         let record = self.findings.record;
         self.tell_matches(
             key,

@@ -137,7 +137,7 @@ impl Engine {
 
     /// Those that counted when the key's partition had come so far.
     fn counted_at(&mut self, key: &Key, lane: usize, progress: Progress) -> Counted {
-        let told = self.observe(key, lane, Scope::Key, progress);
+        let told = self.matches_of(key, lane, Scope::Key, progress);
         Counted::of(&self.rows, &told)
     }
 }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use crate::bindings::finding::{Finder, QueryMatch, Told};
-use crate::bindings::observing::{Progress, Scope};
+use crate::bindings::observing::{Observed, Progress, Scope};
 use crate::bindings::runs::{Bound, Runs};
 use crate::changes::table::ChangeKind;
 use crate::engine::Engine;
@@ -18,8 +18,8 @@ use crate::program::pattern::{Window, first_open};
 use crate::program::query::Query;
 use crate::rows::store::Rows;
 
-/// What keys of a partition told before a punctuation: number of the key, lane, matches.
-pub(crate) type Before = Vec<(usize, usize, Vec<QueryMatch>)>;
+/// What keys of a partition told before a punctuation: number of the key, lane, and that.
+pub(crate) type Before = Vec<(usize, usize, Observed)>;
 
 impl Engine {
     /// The keys of a partition that have events.
@@ -36,9 +36,10 @@ impl Engine {
         let lanes: Vec<usize> = self.observed.iter().copied().filter(is_changed).collect();
         if !lanes.is_empty() {
             for number in due.iter().copied() {
-                let key = self.take_key(number);
+                let mut key = self.take_key(number);
                 for lane in &lanes {
-                    let told = self.observe_now(&key, *lane, Scope::Key);
+                    let told = self.observed_now(&key, *lane, Scope::Key);
+                    self.note_refused(&mut key);
                     before.push((number, *lane, told));
                 }
                 self.put_key(number, key);
@@ -63,11 +64,12 @@ impl Engine {
         let risen = self.raise_emitted(domain, due);
         self.tell_final(domain, passed, &emitted, due);
         for (number, lane, told) in before {
-            let key = self.take_key(number);
+            let mut key = self.take_key(number);
             let pattern = self.lanes[lane];
             let progress = self.domains[domain].progress(&self.programs[pattern], pattern);
             let now = self.observe(&key, lane, Scope::Key, progress);
-            self.tell_difference(&key, lane, told, now, None);
+            self.note_refused(&mut key);
+            self.tell_observed(&key, lane, told, now, None);
             self.put_key(number, key);
         }
         self.tell_closed(domain, passed, due);
@@ -85,14 +87,20 @@ impl Engine {
             let is_due = program.is_told_at_window_end() && program.is_local() && !program.hold;
             let has_timeouts = program.query.as_ref().is_some_and(|query| query.timeouts);
             for number in keys.iter().filter(|_| is_due || has_timeouts) {
-                let key = self.take_key(*number);
+                let mut key = self.take_key(*number);
                 if is_due {
-                    let progress = Progress {
-                        punctuation: Some(now),
-                        emitted: Some(now),
+                    let scope = Scope::Closing(passed, now);
+                    let come_to = |punctuation| Progress {
+                        punctuation,
+                        emitted: punctuation,
                     };
-                    let told = self.observe(&key, lane, Scope::Closing(passed, now), progress);
-                    self.tell_difference(&key, lane, Vec::new(), told, None);
+                    let told = match self.observe(&key, lane, scope, come_to(Some(now))) {
+                        Observed::Matches(told) => (Observed::Matches(Vec::new()), Observed::Matches(told)),
+                        // Matches of others that end with the same events were told before.
+                        graphs @ Observed::Graphs(_) => (self.observe(&key, lane, scope, come_to(passed)), graphs),
+                    };
+                    self.note_refused(&mut key);
+                    self.tell_observed(&key, lane, told.0, told.1, None);
                 }
                 if has_timeouts {
                     self.tell_timeouts(&key, lane, passed, now);

@@ -142,8 +142,10 @@ impl ChangeTable {
             bound: BoundColumns::of(self),
         };
         columns.fill(self, self.outcomes.texts(&self.patterns));
-        let nothing_to_name = self.keys.is_empty() || self.outcomes.is_empty() || self.patterns.is_empty();
-        if nothing_to_name && columns.punctuations < rows {
+        let nothing_to_name = self.keys.is_empty() || self.patterns.is_empty();
+        let has_outcome = |row: &ChangeRow| is_match(row) && self.graph(row).is_none();
+        let lacks_outcome = || self.outcomes.is_empty() && self.rows.iter().any(has_outcome);
+        if nothing_to_name && columns.punctuations < rows || lacks_outcome() {
             return Err("a match without a key or an outcome".into());
         }
         let is_long = |column: Column<'_>| match column.values {
@@ -178,6 +180,7 @@ impl ChangeColumns {
     pub fn columns(&self) -> impl Iterator<Item = Column<'_>> {
         let with_key = |values| self.column(0, self.punctuations, values);
         let of_matches = move |values| self.column_having(Having::Match, with_key(values));
+        let with_id = move |values| self.column_having(Having::Id, with_key(values));
         let always = |values| self.column(0, 0, values);
         let dictionary = |number, texts| Values::Dictionary(self.indices_of(number), texts);
         let outcomes = self.outcomes.texts(&self.patterns);
@@ -189,19 +192,16 @@ impl ChangeColumns {
             always(dictionary(0, OPERATIONS)),
             always(dictionary(1, self.patterns.names())),
             with_key(dictionary(2, self.keys.texts())),
-            with_key(Values::Times(self.times_of(0))),
+            self.column_having(Having::Start, with_key(Values::Times(self.times_of(0)))),
             self.column_having(Having::End, always(Values::Times(self.times_of(1)))),
             self.column(1, self.without_until, Values::Times(self.times_of(2))),
             self.column_having(Having::State, with_key(dictionary(3, outcomes.states()))),
             of_matches(Values::Texts(self.first.texts())),
-            of_matches(Values::Texts(self.last.texts())),
+            with_id(Values::Texts(self.last.texts())),
             of_matches(dictionary(4, outcomes.registers())),
             self.bindings(nothing),
         ];
-        let ids = self
-            .matches
-            .iter()
-            .map(move |ids| of_matches(Values::Texts(ids.texts())));
+        let ids = self.matches.iter().map(move |ids| with_id(Values::Texts(ids.texts())));
         fixed.into_iter().chain(ids)
     }
 

@@ -7,17 +7,21 @@ use crate::changes::table::{ChangeKind, ChangeRow, ChangeTable};
 /// Which rows have a value in columns where not every row has one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Having {
-    /// Bindings: matches of queries, and start events that none came from.
+    /// Bindings: matches of queries, also as graphs, and start events that none came from.
     Bindings,
     /// A final state: matches of automata.
     State,
-    /// What every match has.
+    /// What every single match has.
     Match,
     /// An end: all but start events that no match came from.
     End,
+    /// A start: all but graphs.
+    Start,
+    /// An id: matches and graphs.
+    Id,
 }
 
-const KINDS: usize = 4;
+const KINDS: usize = 6;
 
 /// Bits of rows and the texts of bindings.
 #[derive(Debug)]
@@ -54,7 +58,9 @@ impl BoundColumns {
         let mut written = WrittenIds::default();
         for row in &table.rows {
             columns.bindings.push_with(|out| {
-                if having(table, row)[Having::Bindings as usize] {
+                if let Some(graph) = table.graph(row) {
+                    out.extend_from_slice(graph.text().as_bytes());
+                } else if having(table, row)[Having::Bindings as usize] {
                     table.write_bindings(row, row.kind != ChangeKind::Timeout, &mut written, out);
                 }
             });
@@ -72,11 +78,14 @@ impl BoundColumns {
 /// What a row has, in the order of the kinds.
 fn having(table: &ChangeTable, row: &ChangeRow) -> [bool; KINDS] {
     let is_match = matches!(row.kind, ChangeKind::Retract | ChangeKind::Insert);
+    let is_alone = table.graph(row).is_none();
     let pattern = &table.patterns[row.pattern as usize];
     [
         pattern.variables.is_some() && row.kind != ChangeKind::Punctuation,
         is_match && !pattern.is_query,
-        is_match,
+        is_match && is_alone,
         row.kind != ChangeKind::Timeout,
+        row.kind != ChangeKind::Punctuation && is_alone,
+        is_match,
     ]
 }

@@ -130,7 +130,7 @@ impl Engine {
         }
     }
 
-    /// The id of a match.
+    /// The id of a match, however it is told.
     pub(crate) fn match_id(&self, key: &Key, pattern: usize, found: &QueryMatch) -> [u8; 16] {
         let mut table = ChangeTable::new(self.table.patterns.clone());
         table.keys.push(key.name.clone());
@@ -143,6 +143,6 @@ impl Engine {
             last: None,
         };
         teller.tell(0, found);
-        table.match_id(&table.rows[0])
+        table.sources().single_id(&table.rows[0], &mut Vec::new())
     }
 }

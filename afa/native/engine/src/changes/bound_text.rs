@@ -113,19 +113,22 @@ impl ChangeTable {
         &self.outcomes[self.outcome_number(row) as usize]
     }
 
-    /// Its number; without meaning for a punctuation.
+    /// Its number; without meaning for a punctuation and a graph.
     pub(crate) fn outcome_number(&self, row: &ChangeRow) -> u32 {
-        if self.variables(row).is_some() && row.kind != ChangeKind::Punctuation {
+        if self.graph(row).is_some() {
+            0
+        } else if self.variables(row).is_some() && row.kind != ChangeKind::Punctuation {
             self.bound.outcome(row.outcome)
         } else {
             row.outcome
         }
     }
 
-    /// What an insert and a retraction of the same share: a query may return something else under one id.
+    /// What an insert and a retraction of the same match share: a query may return something else under one id.
     pub(crate) fn identity(&self, row: &ChangeRow) -> Option<Identity> {
         let returned = || self.variables(row).map(|_| self.outcome(row).registers.clone());
-        matches!(row.kind, ChangeKind::Retract | ChangeKind::Insert).then(|| (self.match_id(row), returned()))
+        let is_match = matches!(row.kind, ChangeKind::Retract | ChangeKind::Insert) && self.graph(row).is_none();
+        is_match.then(|| (self.match_id(row), returned()))
     }
 
     /// The variables of a row's query.
@@ -157,6 +160,9 @@ impl ChangeTable {
     /// About how long the texts of all bindings are.
     pub(crate) fn text_of_bindings(&self) -> usize {
         let length = |row: &ChangeRow| {
+            if let Some(graph) = self.graph(row) {
+                return graph.text().len();
+            }
             let variables = self.variables(row).filter(|_| row.kind != ChangeKind::Punctuation);
             let spans = variables.map(|names| self.bound.spans(row.outcome, names.len()));
             2 + spans.map_or(0, |spans| {

@@ -46,17 +46,22 @@ impl Outcome {
     /// The registers as a JSON object.
     pub(crate) fn write_registers(&self, patterns: &[PatternFace], out: &mut Vec<u8>) {
         let names = &patterns[self.pattern as usize].registers;
-        out.push(b'{');
-        for (place, (name, value)) in names.iter().zip(&*self.registers).enumerate() {
-            if place > 0 {
-                out.push(b',');
-            }
-            write_text(out, name);
-            out.push(b':');
-            write_value(out, value);
-        }
-        out.push(b'}');
+        write_values(names.iter(), &self.registers, out);
     }
+}
+
+/// Appends named values as a JSON object.
+pub(crate) fn write_values<'a>(names: impl Iterator<Item = &'a Arc<str>>, values: &[Value], out: &mut Vec<u8>) {
+    out.push(b'{');
+    for (place, (name, value)) in names.zip(values).enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        write_text(out, name);
+        out.push(b':');
+        write_value(out, value);
+    }
+    out.push(b'}');
 }
 
 /// Outcomes by number. Most tables have those of the one before, and their texts, so clones share all of it until one

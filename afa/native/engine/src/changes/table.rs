@@ -6,13 +6,12 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use blake2::digest::consts::U16;
-use blake2::{Blake2b, Digest};
 use foldhash::fast::FixedState;
 
 use crate::bindings::matches::BoundMatches;
 use crate::changes::arrow::{TextBuffer, Texts};
 use crate::changes::bound_text::{Identity, WrittenIds};
+use crate::changes::graphs::ToldGraph;
 use crate::changes::json_text::{LONG_POSITION, Positions, write_int, write_position, write_text};
 pub use crate::changes::outcomes::{Outcome, Outcomes};
 use crate::rows::event::Id;
@@ -139,6 +138,8 @@ pub struct PatternFace {
     pub is_query: bool,
     /// The variables of a query, if it is told what they have bound.
     pub variables: Option<Arc<[Arc<str>]>>,
+    /// Whether it is a query whose matches are told as graphs.
+    pub is_compressed: bool,
 }
 
 /// The patterns of an engine in order of names.
@@ -189,6 +190,8 @@ pub struct ChangeTable {
     pub texts: Vec<u8>,
     /// What matches of queries have bound.
     pub bound: BoundMatches,
+    /// What is told of matches that share their end event.
+    pub graphs: Vec<ToldGraph>,
 }
 
 impl ChangeTable {
@@ -202,6 +205,7 @@ impl ChangeTable {
             outcomes: Outcomes::default(),
             texts: Vec::new(),
             bound: BoundMatches::default(),
+            graphs: Vec::new(),
         }
     }
 
@@ -299,6 +303,7 @@ impl ChangeTable {
             }
         }
         self.rows.extend(kept);
+        self.net_graphs_from(from);
     }
 
     /// The change as `arcfleet replay` prints it, without the end of the line.
@@ -322,17 +327,24 @@ impl ChangeTable {
                 write_int(out, row.end);
             }
             ChangeKind::Timeout => self.write_timeout(row, out),
-            ChangeKind::Retract | ChangeKind::Insert => self.write_match(row, out),
+            ChangeKind::Retract | ChangeKind::Insert => match self.graph(row) {
+                Some(graph) => self.write_graph(row, graph, out),
+                None => self.write_match(row, out),
+            },
         }
         out.push(b'}');
     }
 
-    /// Appends what a match and a start event without one have in common.
-    pub(crate) fn write_start(&self, row: &ChangeRow, out: &mut Vec<u8>) {
+    pub(crate) fn write_key(&self, row: &ChangeRow, out: &mut Vec<u8>) {
         write_member(out, "pattern");
         write_text(out, &self.patterns[row.pattern as usize].name);
         write_member(out, "key");
         write_text(out, &self.keys[row.key as usize]);
+    }
+
+    /// Appends what a match and a start event without one have in common.
+    pub(crate) fn write_start(&self, row: &ChangeRow, out: &mut Vec<u8>) {
+        self.write_key(row, out);
         write_member(out, "start");
         write_int(out, row.start);
     }
@@ -400,9 +412,9 @@ pub(crate) fn write_hex(out: &mut Vec<u8>, id: [u8; 16]) {
 
 /// What the numbers in rows stand for.
 pub(crate) struct Sources<'a> {
-    patterns: &'a [PatternFace],
-    keys: &'a [Arc<str>],
-    outcomes: &'a [Outcome],
+    pub(crate) patterns: &'a [PatternFace],
+    pub(crate) keys: &'a [Arc<str>],
+    pub(crate) outcomes: &'a [Outcome],
     texts: &'a [u8],
     pub(crate) bound: &'a BoundMatches,
 }
@@ -443,27 +455,6 @@ impl<'a> Sources<'a> {
         } else {
             self.text_bytes(slot).len() as u32
         }
-    }
-
-    /// The id of a row's match; `buffer` saves an allocation from row to row.
-    pub(crate) fn match_id(&self, row: &ChangeRow, buffer: &mut Vec<u8>) -> [u8; 16] {
-        buffer.clear();
-        packed(rmp::encode::write_array_len(buffer, 7));
-        packed(rmp::encode::write_str(
-            buffer,
-            &self.patterns[row.pattern as usize].name,
-        ));
-        packed(rmp::encode::write_str(buffer, &self.keys[row.key as usize]));
-        for (ts, id) in [(row.start, row.first), (row.end, row.last)] {
-            packed(rmp::encode::write_sint(buffer, ts));
-            packed(rmp::encode::write_str_len(buffer, self.id_length(id)));
-            self.write_id(id, &mut Positions::default(), buffer);
-        }
-        match &self.patterns[row.pattern as usize].variables {
-            Some(variables) => self.pack_bindings(row, variables, buffer),
-            None => self.outcomes[row.outcome as usize].pack(buffer),
-        }
-        Blake2b::<U16>::digest(&buffer).into()
     }
 
     fn order(&self, a: &ChangeRow, b: &ChangeRow) -> Ordering {

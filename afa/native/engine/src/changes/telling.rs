@@ -31,6 +31,7 @@ pub fn faces(programs: &[Program]) -> Arc<Patterns> {
             .as_ref()
             .filter(|query| query.tells_bindings)
             .map(|query| query.variables.clone()),
+        is_compressed: program.query.as_ref().is_some_and(|query| query.compressed),
     };
     Arc::new(programs.iter().map(face).collect())
 }

@@ -15,7 +15,7 @@ const NOTHING: u32 = u32::MAX;
 
 impl Engine {
     /// Tells matches that events after all others have brought, where no two ways of a start event ever meet.
-    pub(crate) fn tell_ways(&mut self, key: &Key, pattern: usize, found: &[Found]) {
+    pub(crate) fn tell_ways(&mut self, key: &mut Key, pattern: usize, found: &[Found]) {
         self.ready_manners();
         let mut places: Vec<u32> = (0..).take(found.len()).collect();
         let start = |place: &u32| found[*place as usize].start;
@@ -32,6 +32,7 @@ impl Engine {
             ways.follow(program, (&self.rows, key), place, asked, &mut steps);
             self.keep_bound(pattern, &ways, found, &mut bound);
         }
+        self.note_refused(key);
         self.tell_bound(key, pattern, found, &bound);
     }
 

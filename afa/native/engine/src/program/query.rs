@@ -105,6 +105,12 @@ impl Program {
         }
     }
 
+    /// Whether events of one time may be bound in another order than that in which a match lists them.
+    pub(crate) fn has_sets(&self) -> bool {
+        let components = self.query.iter().flat_map(|query| &query.components);
+        components.into_iter().any(|component| component.len() > 1)
+    }
+
     /// Whether it was made from a query.
     #[must_use]
     pub fn is_query(&self) -> bool {
@@ -120,9 +126,11 @@ impl Program {
     pub(crate) fn growth(&self) -> Growth {
         match (self.output, self.has_trailing()) {
             _ if self.is_told_by_punctuations_alone() => Growth::Waits,
+            // Across a gap that stays matches come that end with events of which a graph was told.
+            _ if self.gap_free && self.tells_graphs() => Growth::Open,
             (Output::All, false) => Growth::Adds,
             (Output::All, true) => Growth::AddsUnlessDenied,
-            // Across a gap that stays matches come that may end before others that count.
+            // And such that may end before others that count.
             (Output::NonOverlapping, false) if !self.gap_free => Growth::Counts,
             (Output::EarliestMaximal, false) => Growth::Regroups,
             _ => Growth::Open,

@@ -109,13 +109,24 @@ impl Matcher<'_> {
 }
 
 impl Engine {
+    /// Whether a limit has refused something since the last time.
+    fn take_refused(&mut self) -> bool {
+        let refused = std::mem::take(&mut self.findings.refused);
+        self.counters.refused_partial_matches += refused as u64;
+        refused > 0
+    }
+
+    /// Marks a key where a limit refuses what is about to be told.
+    pub(crate) fn note_refused(&mut self, key: &mut Key) {
+        if self.take_refused() && !key.degraded {
+            key.degraded = true;
+            self.counters.degraded_keys += 1;
+        }
+    }
+
     /// Sees to it that a key does not outgrow its limits; most of the time only the number of pages is looked at.
     pub(crate) fn keep_limits(&mut self, key: &mut Key) {
-        if self.findings.refused > 0 {
-            self.counters.refused_partial_matches += self.findings.refused as u64;
-            self.findings.refused = 0;
-            key.degraded = true;
-        }
+        key.degraded |= self.take_refused();
         // Of a single page nothing can go.
         if !key.spine.pages.is_to_be_measured() {
             // After a cleaning there may be few pages again, and long lists in them.
