@@ -152,7 +152,7 @@ impl Engine {
         if feeding.net == Net::Batch {
             self.finish_net(feeding);
         }
-        self.clean_dropped();
+        self.clean_after_batch();
     }
 
     fn finish_net(&mut self, feeding: &mut Feeding) {

@@ -3,6 +3,7 @@
 pub(crate) mod folded;
 pub mod key;
 pub(crate) mod naming;
+pub(crate) mod packing;
 pub mod page;
 pub(crate) mod page_edit;
 pub(crate) mod resting;

@@ -3,6 +3,8 @@
 
 use prefetch_index::prefetch_index;
 
+use crate::keys::packing::Renumbering;
+
 /// No number.
 const NOTHING: u32 = u32::MAX;
 /// How many bits of a mark say where it belongs at first.
@@ -124,6 +126,21 @@ impl Slots {
         }
         self.all[gap] = EMPTY;
         self.count -= 1;
+    }
+
+    /// The numbers are other ones, and may be far fewer than there were.
+    pub(crate) fn renumber(&mut self, numbering: &Renumbering) {
+        let bits = (2 * (numbering.count() + 1))
+            .next_power_of_two()
+            .ilog2()
+            .max(FIRST_BITS);
+        let before = std::mem::replace(&mut self.all, vec![EMPTY; 1 << bits]);
+        (self.bits, self.count) = (bits, numbering.count());
+        for Slot { mark, number } in before.into_iter().filter(|slot| slot.number != NOTHING) {
+            if let Some(number) = numbering.of_key(number) {
+                self.put(Slot { mark, number });
+            }
+        }
     }
 
     /// How many places lie from one to another, round the end.

@@ -7,6 +7,7 @@ use foldhash::fast::FixedState;
 use prefetch_index::prefetch_index;
 use smallvec::SmallVec;
 
+use crate::keys::packing::Renumbering;
 use crate::keys::slots::Slots;
 
 /// So many names are looked up at once.
@@ -49,6 +50,8 @@ pub(crate) struct KeyTable {
     standings: Vec<Standing>,
     hashing: FixedState,
     idle: usize,
+    /// What a number stands for that was not given before.
+    fresh: Standing,
 }
 
 /// What is known of a name.
@@ -137,7 +140,7 @@ impl KeyTable {
         let place = number as usize;
         if place >= self.names.len() {
             self.names.resize_with(place + 1, Name::default);
-            self.standings.resize(place + 1, Standing::default());
+            self.standings.resize(place + 1, self.fresh);
         }
         self.names[place] = Name(name.as_bytes().into());
         self.slots.insert(self.mark(name.as_bytes()), number);
@@ -161,6 +164,18 @@ impl KeyTable {
         *standing = Standing(standing.awake().0.wrapping_add(Standing::NEXT));
         self.names[number as usize] = Name::default();
         Some(number)
+    }
+
+    /// Keys have other numbers, of which none stands for what it ever stood for.
+    pub(crate) fn renumber(&mut self, numbering: &Renumbering) {
+        numbering.pack(&mut self.names);
+        let latest = self.standings.iter().map(|standing| standing.awake().0).max();
+        self.fresh = Standing(latest.unwrap_or_default().wrapping_add(Standing::NEXT));
+        numbering.pack(&mut self.standings);
+        for standing in &mut self.standings {
+            standing.0 = self.fresh.0 | standing.0 & Standing::IDLE;
+        }
+        self.slots.renumber(numbering);
     }
 
     #[inline]
@@ -201,6 +216,7 @@ fn ends<const COUNT: usize>(text: &[u8]) -> Option<(&[u8; COUNT], &[u8; COUNT])>
 #[cfg(test)]
 mod tests {
     use super::{KeyTable, Known, TOGETHER, are_equal};
+    use crate::keys::packing::Renumbering;
 
     #[test]
     fn an_idle_key_counts_as_unknown_until_it_is_woken() {
@@ -235,6 +251,38 @@ mod tests {
         table.insert("two", 1);
         assert!(!table.is_still(1, standing) && table.is_still(1, table.standing(1)));
         assert_eq!((table.find("one"), table.find("two")), (None, Some(1)));
+    }
+
+    #[test]
+    fn names_are_found_by_their_new_numbers_and_no_number_stands_for_what_it_did() {
+        let mut table = KeyTable::default();
+        let names: Vec<String> = (0..1000).map(|number| format!("name {number}")).collect();
+        for (name, number) in names.iter().zip(0..) {
+            table.insert(name, number);
+        }
+        table.lay_down(9);
+        let before: Vec<_> = (0..1000).map(|number| table.standing(number)).collect();
+        let goes = |number: &usize| !number.is_multiple_of(9);
+        for number in (0..1000).filter(goes) {
+            table.remove(&names[number]);
+        }
+        table.renumber(&Renumbering::of((0..1000).map(|number| !goes(&number))));
+        assert_eq!((table.len(), table.names.len(), table.slots.len()), (111, 112, 112));
+        assert_eq!(
+            (table.find("name 9"), table.wake("name 9", 1000)),
+            (None, Known::Woken(1))
+        );
+        for (number, name) in names.iter().enumerate() {
+            let new = (!goes(&number)).then(|| u32::try_from(number / 9).unwrap());
+            assert_eq!(table.find(name), new);
+        }
+        for number in 112..1000 {
+            table.insert(&format!("another {number}"), number);
+        }
+        for (number, standing) in (0..1000).zip(before) {
+            assert!(!table.is_still(number, standing));
+            assert!(table.is_still(number, table.standing(number)));
+        }
     }
 
     #[test]

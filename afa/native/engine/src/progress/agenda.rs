@@ -4,6 +4,7 @@
 use crate::engine::Engine;
 use crate::input::index_of;
 use crate::keys::key::Key;
+use crate::keys::packing::Renumbering;
 use crate::program::compiled::Program;
 use crate::program::pattern::Window;
 use crate::segment::NO_KEY;
@@ -52,6 +53,14 @@ impl Agenda {
             self.is_touched[place] = true;
             self.touched.push(number);
         }
+    }
+
+    /// Keys have other numbers.
+    pub(crate) fn renumber(&mut self, numbering: &Renumbering) {
+        numbering.pack(&mut self.dues);
+        numbering.pack(&mut self.is_touched);
+        let touched = self.touched.iter().filter_map(|number| numbering.of_key(*number));
+        self.touched = touched.collect();
     }
 
     /// Takes out those of the touched keys that are asked for.

@@ -13,8 +13,8 @@ use crate::progress::keeping::{ROW_BYTES, count};
 
 /// So many keys are walked over at one look.
 const KEYS_AT_ONCE: usize = 1 << 16;
-/// What a key has in the table of names, about.
-const NAME_BYTES: usize = 64;
+/// What is kept by number, also of one that is free, about: the state of a folded key, and its name.
+const NUMBER_BYTES: usize = size_of::<Folded>() + 64;
 
 /// What there is of one partition.
 #[derive(Clone, Debug, Default)]
@@ -90,9 +90,10 @@ impl Engine {
             self.walk.next = 0;
         }
         let sets: usize = self.programs.iter().map(|program| program.sets.bytes()).sum();
+        let taken = self.keys.len() - self.free_keys.len();
         let mut gauges = Gauges {
             keys: self.numbers.len(),
-            bytes: sets + self.keys.len() * (size_of::<Key>() + size_of::<Folded>() + NAME_BYTES),
+            bytes: sets + self.keys.len() * NUMBER_BYTES + taken * size_of::<Key>(),
             ..Gauges::default()
         };
         for (_, chunk) in self.rows.chunks_mut() {

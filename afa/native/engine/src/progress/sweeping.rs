@@ -65,8 +65,14 @@ impl Engine {
         }
     }
 
-    /// After a batch: lets go what belongs to events that went at a limit. Without punctuations nothing else would.
-    pub(crate) fn clean_dropped(&mut self) {
+    /// When no row waits.
+    pub(crate) fn clean_after_batch(&mut self) {
+        self.clean_dropped();
+        self.pack_keys();
+    }
+
+    /// Lets go what belongs to events that went at a limit. Without punctuations nothing else would.
+    fn clean_dropped(&mut self) {
         if !std::mem::take(&mut self.sweeping.has_dropped) {
             return;
         }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::engine::Engine;
+use crate::keys::packing::Renumbering;
 use crate::segment::NO_KEY;
 use crate::state::form::SnapshotFault;
 
@@ -61,6 +62,12 @@ impl Dirty {
         if let (Some(mark), Some(kept)) = (self.marks.get_mut(number), self.kept.get_mut(number)) {
             (*mark, *kept) = (CLEAN, is_kept);
         }
+    }
+
+    /// Keys have other numbers.
+    pub(crate) fn renumber(&mut self, numbering: &Renumbering) {
+        numbering.pack(&mut self.marks);
+        numbering.pack(&mut self.kept);
     }
 
     /// Whether a key is dirty.
