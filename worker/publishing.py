@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import blake2b
 from typing import Any, Final, Protocol
 
 from confluent_kafka import KafkaException
@@ -20,7 +21,9 @@ from worker.traces import TRACEPARENT, Traces
 
 Headers = Sequence[Header]
 FRAME_BYTES: Final = 1_000  # more than a record and its batch need beside what is in them
-PUNCTUATION_KEY: Final = "!punctuation/"  # on a compacted topic every record has a key
+# On a compacted topic every record has a key, and only what it takes the place of has the same.
+PUNCTUATION_KEY: Final = "!punctuation/"
+TIMEOUT_KEY: Final = "!timeout/"
 
 
 class Producer(Protocol):
@@ -106,6 +109,8 @@ class Publisher:
         elif self._upsert and "match" in headers:
             is_gone = headers["op"] == b"retract"
             self._send("matches", partition, headers["match"], None if is_gone else value, told)
+        elif self._upsert:
+            self._send("matches", partition, f"{TIMEOUT_KEY}{blake2b(value, digest_size=16).hexdigest()}", value, told)
         else:
             self._send("matches", partition, key, value, told)
 
