@@ -36,11 +36,15 @@ UNKNOWN: Final = Cluster(None, AMPLE_ROOM)
 
 
 def check_cluster(fleet: Fleet, say: Callable[..., None], *, publishes: bool) -> Cluster:
-    """Raises WorkerError if no broker answers, the topics are not as they have to be, or rights to them are missing,
-    naming each difference; those that it can run with are said."""
+    """Raises FleetError if Kafka's client does not take the settings; WorkerError if no broker answers, topics are not
+    as they have to be, or rights to them are missing, naming each difference; those that it can run with are said."""
     state = fleet.topic("state")
     try:
-        plan = check_topics(connect(fleet, fleet.start_deadline_s), fleet, worker_rights(fleet, publishes=publishes))
+        admin = connect(fleet, fleet.start_deadline_s)
+    except OSError as error:
+        raise WorkerError(str(error)) from None
+    try:
+        plan = check_topics(admin, fleet, worker_rights(fleet, publishes=publishes))
     except OSError as error:
         raise WorkerError(str(error)) from None
     except FleetError as error:

@@ -79,6 +79,7 @@ CONSUMING: Final[dict[int, Reaction]] = {
     KafkaError.FENCED_INSTANCE_ID: Reaction.END,
     KafkaError.TOPIC_AUTHORIZATION_FAILED: Reaction.END,
     KafkaError.GROUP_AUTHORIZATION_FAILED: Reaction.END,
+    KafkaError.INVALID_SESSION_TIMEOUT: Reaction.END,
     KafkaError.UNKNOWN_TOPIC_OR_PART: Reaction.END,
     KafkaError._UNKNOWN_PARTITION: Reaction.END,
     KafkaError._UNKNOWN_TOPIC: Reaction.END,
@@ -91,6 +92,8 @@ _GONE: Final = "records that were not read yet are gone: see the topic's retenti
 _FIXES: Final[dict[int, str]] = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant the worker's user what docs/fleet.md lists under Rights",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "grant READ on the group with the fleet's name",
+    KafkaError.INVALID_SESSION_TIMEOUT: "set session.timeout.ms between the brokers' group.min.session.timeout.ms and "
+    "group.max.session.timeout.ms",
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "grant WRITE on transactional ids, prefixed by the fleet's name",
     KafkaError.UNKNOWN_TOPIC_OR_PART: "make it: arcfleet topics apply",
     KafkaError._UNKNOWN_PARTITION: "compare the partition counts: arcfleet topics check",

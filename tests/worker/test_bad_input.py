@@ -118,6 +118,17 @@ def test_a_broker_that_comes_within_the_deadline(kafka_broker, tmp_path):
     run.close()
 
 
+def test_a_setting_that_the_client_does_not_take_is_bad_input(run):
+    """No restart would help."""
+    status, said = refused(run, "-X", "security.protocol=SSL", "-X", "ssl.ca.location=/nowhere")
+    assert status == 1
+    assert "ssl.ca.location failed" in said
+    assert "fix: correct `kafka` in the fleet document, or -X" in said
+    status, said = refused(run, "-X", "session.timeout.ms=1")
+    assert status == 3
+    assert "fix: set session.timeout.ms between the brokers' group.min.session.timeout.ms" in said
+
+
 def test_a_missing_topic_is_named_with_what_makes_it(run):
     delete(run, "state")
     status, said = refused(run)
