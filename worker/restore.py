@@ -33,7 +33,7 @@ from arcfleet.fleet.arcs import ArcTable
 from worker.binding import Binding, Mark
 from worker.clock import Clock
 from worker.cluster import partitions_changed
-from worker.errors import WorkerError
+from worker.errors import ResetError, WorkerError
 from worker.partition import ARC_TABLE_KEY, CONDITIONS_KEY, MakeEngine, Partition, Phase, Snapshots
 from worker.reactions import raise_for, reaction_of_consumer
 from worker.records import Message, headers_of
@@ -210,15 +210,13 @@ class Restorer:
             self._from.fence(binding.owner)
 
     def _end(self, topic: str, number: int) -> int:
-        _, end = self._from.query.get_watermark_offsets(TopicPartition(topic, number), timeout=END_S)
-        return int(end)
+        return _end_for(self._from.query, topic, number)
 
     # Reading ---------------------------------------------------------------------------------------------------------
 
     def _stable(self, reading: _Reading) -> int:
         """To where its committed records can be read."""
-        place = TopicPartition(reading.topic, reading.number)
-        return int(self._from.reader.get_watermark_offsets(place, timeout=END_S)[1])
+        return _end_for(self._from.reader, reading.topic, reading.number)
 
     def _assign(self, reading: _Reading) -> None:
         if reading.is_needed:
@@ -332,7 +330,8 @@ class Restorer:
             if self._was_committed_since(restoration):
                 return None
             raise DamagedError(
-                f"{self._state}/{number} holds state, but the group has no offsets for partition {number}"
+                f"{self._state}/{number} holds state, but the group has no offsets for partition {number}: they "
+                "expired, or went with a source that was deleted and made again"
             )
         positions = {topic: self._from.start_of(topic, number, None) for topic in self._from.topics}
         mark = Mark(positions, dict.fromkeys(positions), self._end(self._late, number))
@@ -425,3 +424,12 @@ def _late_place(record: Message) -> tuple[str, int] | None:
         return None if topic is None or offset is None else (topic.decode(), int(offset))
     except ValueError:
         return None
+
+
+def _end_for(client: Any, topic: str, number: int) -> int:
+    """Where a partition ends for whoever reads as this client does. Raises ResetError."""
+    try:
+        _, end = client.get_watermark_offsets(TopicPartition(topic, number), timeout=END_S)
+    except KafkaException as error:
+        raise ResetError(f"asking where {topic}/{number} ends: {error.args[0].str()}") from None
+    return int(end)

@@ -204,6 +204,15 @@ def test_what_a_dead_owner_left_open_holds_no_reader_back():
     assert not simulation._waits()
 
 
+def test_a_topic_that_is_gone_is_named():
+    simulation = calm_run(7, PAIR, walk(7), 5.0, workers=1)
+    restart_all(simulation)
+    for number in range(simulation.partitions):
+        del simulation.broker.logs[simulation.fleet.topic("matches"), number]
+    with pytest.raises(WorkerError, match=r"resets in a row, the last: asking where local\.matches/. ends: "):
+        keep_turning(simulation, 200)
+
+
 def test_a_partition_that_was_lost_amid_its_restore_is_restored_anew():
     """It may come back at once, and have been somebody else's for a while: a process that stood still sees no gap."""
     simulation = calm_run(5, PAIR, walk(5), 10.0, workers=1)
