@@ -308,12 +308,13 @@ class Process:
     def _restorer(self, consumer: Any, query: Any) -> Restorer:
         sources = Sources(
             consumer=consumer,
-            reader=self.clients.reader(),
+            reader=self.clients.restore_reader(),
             query=query,
             sources=self.fleet.sources,
             removed=self.fleet.removed,
             partitions=self.cluster.partitions,
             prefix=self.fleet.name,
+            owner=self.transactional_id,
             make_engine=self.make_engine,
             clock=self.clock,
             fence=self._fence,

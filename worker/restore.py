@@ -112,6 +112,7 @@ class Sources:
     removed: Collection[str]  # topics that were sources
     partitions: int | None  # that the sources had at the start, if that was asked
     prefix: str
+    owner: str  # as this worker commits
     make_engine: MakeEngine
     clock: Clock
     fence: Callable[[str], None]  # ends the transaction of an owner that is gone
@@ -185,9 +186,9 @@ class Restorer:
         readings = [_Reading(self._state, number, 0, self._end(self._state, number), now)]
         if binding is not None:
             readings.append(_Reading(self._late, number, binding.restore.late, self._end(self._late, number), now))
-            readings += [
-                _Reading(topic, number, 0, self._end(topic, number), now, is_needed=False) for topic in self._told
-            ]
+            # What this worker itself had left open was ended when it started.
+            told = self._told if binding.owner != self._from.owner else []
+            readings += [_Reading(topic, number, 0, self._end(topic, number), now, is_needed=False) for topic in told]
         self._assign(readings[0])
         return _Restoration(number, (first.offset, first.metadata or ""), binding, damage, readings)
 

@@ -79,7 +79,8 @@ _GROUP_MEMBER: Final[Settings] = {
     "session.timeout.ms": SESSION_TIMEOUT_MS,
     "heartbeat.interval.ms": 1000,
 }
-_READER: Final[Settings] = {"enable.partition.eof": True, "check.crcs": True, "fetch.wait.max.ms": 50}
+_READER: Final[Settings] = {"enable.partition.eof": True, "check.crcs": True}
+READER_WAIT_MS: Final = 50
 _PRODUCER: Final[Settings] = {
     "enable.idempotence": True,
     "linger.ms": 5,
@@ -107,12 +108,17 @@ def consumer_settings(fleet: Fleet, *, instance: str | None = None) -> Settings:
     return _settings(fleet, "C", {**_EVERY_CONSUMER, **_GROUP_MEMBER, "group.id": fleet.name, **static})
 
 
-def reader_settings(fleet: Fleet, *, isolation: Isolation = "read_committed", group: str | None = None) -> Settings:
-    """Of a consumer that is assigned its partitions by hand, and told where each ends. It joins no group; `group`, by
-    default the fleet's, is only what it may be given rights by."""
-    return _settings(
-        fleet, "C", {**_EVERY_CONSUMER, **_READER, "isolation.level": isolation, "group.id": group or fleet.name}
-    )
+def reader_settings(
+    fleet: Fleet,
+    *,
+    isolation: Isolation = "read_committed",
+    group: str | None = None,
+    wait_ms: int = READER_WAIT_MS,
+) -> Settings:
+    """Of a consumer that is assigned its partitions by hand, and told where each ends, after `wait_ms`. It joins no
+    group; `group`, by default the fleet's, is only what it may be given rights by."""
+    own = {"isolation.level": isolation, "group.id": group or fleet.name, "fetch.wait.max.ms": wait_ms}
+    return _settings(fleet, "C", {**_EVERY_CONSUMER, **_READER, **own})
 
 
 def open_admin(settings: Settings) -> AdminClient:

@@ -208,8 +208,8 @@ def test_a_topic_that_is_gone_is_named():
     simulation = calm_run(7, PAIR, walk(7), 5.0, workers=1)
     restart_all(simulation)
     for number in range(simulation.partitions):
-        del simulation.broker.logs[simulation.fleet.topic("matches"), number]
-    with pytest.raises(WorkerError, match=r"resets in a row, the last: asking where local\.matches/. ends: "):
+        del simulation.broker.logs[simulation.fleet.topic("late"), number]
+    with pytest.raises(WorkerError, match=r"resets in a row, the last: asking where local\.late/. ends: "):
         keep_turning(simulation, 200)
 
 

@@ -31,6 +31,9 @@ class FakeClients:
     def reader(self) -> Any:
         return self.broker.consumer(clients.reader_settings(self._fleet), self.host)
 
+    def restore_reader(self) -> Any:
+        return self.reader()
+
     def group_view(self) -> FakeGroupView:
         return FakeGroupView(self.broker, self._fleet)
 
