@@ -111,6 +111,9 @@ impl Program {
         if let Some(known) = self.sets.links(class, set) {
             return known.clone();
         }
+        if let Some(others) = self.class_of_others(class, set, event) {
+            return self.links(others, set, event);
+        }
         // What was counted when the list was stepped is not counted again.
         let counted = (self.errors, self.evaluations);
         #[allow(clippy::cast_possible_truncation)] // a set's number
@@ -144,6 +147,9 @@ impl Program {
         }
         if known & SLOW == 0 {
             return known;
+        }
+        if let Some(others) = self.class_of_others(class, set, event) {
+            return self.step(others, code, event);
         }
         self.decide(class, set, known, event)
     }

@@ -11,6 +11,7 @@ pub(crate) mod field_values;
 pub mod index;
 pub mod kernel;
 pub(crate) mod measuring;
+pub(crate) mod others;
 pub(crate) mod pinning;
 pub mod predicate;
 pub mod truths;

@@ -13,6 +13,7 @@ use crate::arrow::rows::Column;
 use crate::arrow::text::Texts;
 use crate::lists::configuration::UNKNOWN;
 use crate::predicates::kernel::{rows_mask, vectorized};
+use crate::predicates::others::OTHERS;
 use crate::program::body::CompiledBody;
 use crate::program::compiled::{Class, Program};
 use crate::program::expression::{EventView, FieldPath, Node};
@@ -27,7 +28,7 @@ const MOST_VALUES: usize = 32;
 /// The field, its values, and the classes that events have with them.
 #[derive(Debug)]
 pub(crate) struct Pinned {
-    path: FieldPath,
+    pub(crate) path: FieldPath,
     /// Values and types that came together.
     values: Vec<(Value, Value)>,
     /// By class without value, and value.
@@ -250,7 +251,7 @@ impl Program {
         };
         self.pinned = self.bodies.iter().find_map(keeps).map(|path| Pinned {
             path,
-            values: Vec::new(),
+            values: vec![(Value::Unknown, Value::Unknown)], // OTHERS
             classes: HashMap::default(),
         });
     }
@@ -308,7 +309,7 @@ impl Program {
     }
 
     #[cold]
-    fn new_pinned_class(&mut self, class: u32, value: usize) -> u32 {
+    pub(crate) fn new_pinned_class(&mut self, class: u32, value: usize) -> u32 {
         let number = self.free_classes.take(self.classes.len());
         let Class { consuming, epsilon, .. } = &self.classes[class as usize];
         let pinned = Class {
@@ -332,10 +333,20 @@ impl Program {
         if !(compiled.decides || compiled.computes) {
             return Ok(self.take(body, from, None));
         }
-        let is_its = |pinned: &&Pinned| compiled.only_field.as_ref() == Some(&pinned.path);
-        let pinned = self.pinned.as_ref().filter(is_its).ok_or(MustLook)?;
+        let pinned = self.pinned.as_ref().ok_or(MustLook)?;
         let number = self.classes[class as usize].value.ok_or(MustLook)?;
         let (value, kind) = pinned.values[number].clone();
+        if self.is_other(from, &value) {
+            let path = pinned.path.clone();
+            if let Ok(taken) = self.take_others(body, from, &path) {
+                return Ok(taken);
+            }
+        }
+        let compiled = &self.bodies[body as usize];
+        let is_its = |pinned: &Pinned| compiled.only_field.as_ref() == Some(&pinned.path);
+        if number == OTHERS || !self.pinned.as_ref().is_some_and(is_its) {
+            return Err(MustLook);
+        }
         Ok(self.take(body, from, Some(&ValueAlone(&value, &kind))))
     }
 }

@@ -57,7 +57,7 @@ impl Parts {
 }
 
 /// What is said to be false or unknown.
-fn denied(node: &Node) -> Option<&Node> {
+pub(crate) fn denied(node: &Node) -> Option<&Node> {
     let Node::Choice(_, condition, then, otherwise) = node else {
         return None;
     };
