@@ -32,7 +32,7 @@ class Settings:
     worker_many_keys: int = 100_000
     worker_runs: int = 3
     latency_per_s: int = 50_000
-    latency_s: float = 15.0  # half of it beyond `snapshot_interval`, so that snapshots are part of it
+    latency_s: float = 15.0  # nearly half of it beyond `snapshot_interval`, so that snapshots are part of it
     restart_per_s: int = 50_000
     restart_s: float = 15.0  # of load before the crash
     idle_keys: int = 1_000_000
