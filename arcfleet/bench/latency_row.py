@@ -49,10 +49,12 @@ class _Contender:
 
 def _contenders(place: Place, ticks: Ticks, run: int) -> list[_Contender]:
     """Each is the first by turns."""
-    python = [sys.executable, "-P", "-m"]
-    about = ["--fleet", str(place.folder / f"worker-{run}.yaml"), "--patterns", str(place.patterns(ticks))]
-    worker = _Contender(f"worker-{run}", "worker", [*python, "arcfleet", "worker", *about, "--port", "0"], _of_match)
-    return [worker, _relay(place, f"relay-{run}")][:: -1 if run % 2 else 1]
+    return [_worker(place, ticks, f"worker-{run}"), _relay(place, f"relay-{run}")][:: -1 if run % 2 else 1]
+
+
+def _worker(place: Place, ticks: Ticks, fleet: str) -> _Contender:
+    about = ["--fleet", str(place.folder / f"{fleet}.yaml"), "--patterns", str(place.patterns(ticks)), "--port", "0"]
+    return _Contender(fleet, "worker", [sys.executable, "-P", "-m", "arcfleet", "worker", *about], _of_match)
 
 
 def _relay(place: Place, fleet: str) -> _Contender:
@@ -86,7 +88,7 @@ def on_kafka(settings: Settings, ticks: Ticks, tick: Callable[[str], None]) -> L
             tick(contender.kind)
             return latencies
 
-        turn(_relay(place, "warming"))
+        turn(_worker(place, ticks, "warming"))
         for run in range(settings.worker_runs):
             found.append({contender.kind: turn(contender) for contender in _contenders(place, ticks, run)})
     return found
