@@ -323,7 +323,7 @@ class Restorer:
         }
         for topic, offset in starts.items():
             self._from.say("source added", topic=topic, partition=number, offset=offset)
-        return fitted(binding, [*topics, *unread], starts), unread
+        return fitted(binding, [*topics, *unread], starts, unread), unread
 
     def _new(self, restoration: _Restoration, table: ArcTable) -> Partition | None:
         number = restoration.number

@@ -35,9 +35,12 @@ def gone(binding: Binding, topics: Sequence[str], removed: Collection[str]) -> t
     return [topic for topic in missing if topic in removed], [topic for topic in missing if topic not in removed]
 
 
-def fitted(binding: Binding, topics: Sequence[str], starts: Positions) -> Binding:
+def fitted(binding: Binding, topics: Sequence[str], starts: Positions, unread: Iterable[str]) -> Binding:
     """What was committed, for the sources of now, unread ones among them; `starts` are those of the added ones."""
     restore, committed = (_fitted(mark, topics, starts) for mark in (binding.restore, binding.committed))
+    # Nobody replays what is not read: if it is in no snapshot, it was accepted that it is lost.
+    lost = {topic: committed.positions[topic] for topic in unread}
+    restore = replace(restore, positions=dict(restore.positions) | lost)
     ended = {topic: offset for topic, offset in binding.committed.positions.items() if topic not in topics}
     known = {topic: offset for topic, offset in binding.ended.items() if topic not in topics}
     return replace(binding, restore=restore, committed=committed, ended=known | ended)

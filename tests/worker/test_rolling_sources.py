@@ -156,8 +156,8 @@ def test_a_pattern_of_a_source_that_is_not_read_here_ends_the_worker():
         fleet.settle()
 
 
-def test_records_that_only_a_newer_document_can_read_are_not_passed_over():
-    """They are in no snapshot yet: the worker ends, until it has that document, too."""
+def fleet_with_b_in_no_snapshot():
+    """Its worker has crashed, and the next one has the older document."""
     fleet = fleet_on_b(*NEW)
     publish_to_b(fleet, event("b2", 2000, 2))
     for number in range(60):  # which are no reason to write snapshots yet
@@ -165,6 +165,12 @@ def test_records_that_only_a_newer_document_can_read_are_not_passed_over():
         fleet.simulation._turn()
         fleet.publish("a", event(f"other{number}", 10, 3))
     fleet.change(*OLD, crash=True)
+    return fleet
+
+
+def test_records_that_only_a_newer_document_can_read_are_not_passed_over():
+    """They are in no snapshot yet: the worker ends, until it has that document, too."""
+    fleet = fleet_with_b_in_no_snapshot()
     with pytest.raises(
         WorkerError, match="the source b is not in this worker's fleet document, but partition 0"
     ) as told:
@@ -173,6 +179,19 @@ def test_records_that_only_a_newer_document_can_read_are_not_passed_over():
     fleet.change(*NEW)
     fleet.settle()
     assert fleet.net() == [("pair", "a1", "b2")]
+
+
+def test_records_that_only_a_newer_document_can_read_may_be_given_up():
+    fleet = fleet_with_b_in_no_snapshot()
+    fleet.simulation.accepts_lost_state = True
+    fleet.settle()
+    assert fleet.committed("a").positions == {"a": 61, "b": 2}
+    fleet.publish("a", event("a2", 3000, 2))
+    fleet.settle()
+    fleet.change(*NEW)
+    fleet.settle()
+    # What was told stays; of what is in a snapshot nothing is forgotten.
+    assert fleet.net() == [("pair", "a1", "a2"), ("pair", "a1", "b2")]
 
 
 def test_a_removed_source_that_some_worker_still_has_goes_on_from_where_it_was():
