@@ -8,9 +8,10 @@ Exactly once, step by step:
 4. `send_offsets_to_transaction`, with fresh group metadata: a worker that lost its partitions is refused here.
 5. `commit_transaction`: the point of no return.
 
-At least once has no transaction: what was produced is visible at once, and the offsets follow when all of it is
-delivered. The loop goes on meanwhile, up to the next commit, which waits for the one before. A crash between the two
-repeats changes (their ids make that harmless), and may leave an insert that nobody retracts.
+At least once has no transaction: what was produced is visible at once, snapshots follow when all else is delivered, and
+offsets when they are, too. A snapshot that came before what its records led to would keep that from being told again.
+The loop goes on meanwhile, up to the next commit, which waits for the one before. A crash amid them repeats changes
+(their ids make that harmless), and may leave an insert that nobody retracts.
 
 Only steps 1 to 3 may be retried by doing them again; any error in 2, 4 or 5 takes the one reset path.
 """
@@ -53,6 +54,10 @@ class CommitSettings:
     partitions: int | None  # of the sources, if that was asked
 
 
+# Of the state topic: key, value, the offsets that it holds, traces of its events.
+StateRecord = tuple[bytes, bytes | None, bytes, bytes | None]
+
+
 @dataclass(frozen=True)
 class _Begun:
     """A commit whose records may be on their way."""
@@ -60,6 +65,7 @@ class _Begun:
     at: float
     sent: Sent
     bindings: dict[int, tuple[Partition, Binding]]  # by number
+    state: dict[int, list[StateRecord]]  # by number: what is sent when all else is delivered
 
 
 class Checkpoint:
@@ -106,15 +112,16 @@ class Checkpoint:
         now = self._clock.monotonic()
         passed_s, self._began_at = now - self._began_at, now
         live = [partition for partition in partitions if partition.phase is Phase.LIVE]
-        for partition in live:
-            self._write_state(partition, passed_s, leaves=partition.number in leaving)
+        state = {each.number: list(self._state(each, passed_s, leaves=each.number in leaving)) for each in live}
         moved = [partition for partition in live if self._committed.get(partition.number) != partition.mark]
         is_old = bool(live) and now - self._offsets_at >= RECOMMIT_S
-        if not moved and not self._publisher.sent.count and not is_old:
+        if not moved and not self._publisher.sent.count and not any(state.values()) and not is_old:
             return
         bindings = {each.number: (each, self._binding(each)) for each in live}
-        self._begun = _Begun(now, self._publisher.next(), bindings)
+        self._begun = _Begun(now, self._publisher.next(), bindings, state)
         self._next_stamp()
+        if self._settings.exactly_once:
+            self._send_state(self._begun)
         if self._settings.exactly_once or leaving or waits:
             self._settle(waits=True)
 
@@ -128,18 +135,31 @@ class Checkpoint:
         begun = self._begun
         if begun is None:
             return
-        self._raise_failure()
-        if begun.sent.on_their_way:
-            if not waits:
-                return
-            self._flush()
+        if not self._is_delivered(begun, waits=waits):
+            return
+        self._send_state(begun)
+        if not self._is_delivered(begun, waits=waits):
+            return
         self._begun = None
         offsets = [offset for number in begun.bindings for offset in self._bound(begun, number)]
-        if self._commit_offsets(offsets):
-            self._committed.update({number: binding.committed for number, (_, binding) in begun.bindings.items()})
+        is_committed = self._commit_offsets(offsets)
+        marks = {number: binding.committed if is_committed else None for number, (_, binding) in begun.bindings.items()}
+        self._committed.update(marks)
         self._offsets_at = begun.at
         self._observer.committed(self._clock.monotonic() - begun.at)
         self.begin()
+
+    def _is_delivered(self, begun: _Begun, *, waits: bool) -> bool:
+        self._raise_failure()
+        if begun.sent.on_their_way and waits:
+            self._flush()
+        return not begun.sent.on_their_way
+
+    def _send_state(self, begun: _Begun) -> None:
+        for number, records in begun.state.items():
+            for record in records:
+                self._publisher.snapshot(number, *record, sent=begun.sent)
+        begun.state.clear()
 
     def _bound(self, begun: _Begun, number: int) -> list[Any]:
         """Offsets of a partition, with what they bind: now it is known where its late records are."""
@@ -161,8 +181,9 @@ class Checkpoint:
         self._committed.pop(partition, None)
         if self._begun is not None:
             self._begun.bindings.pop(partition, None)
+            self._begun.state.pop(partition, None)
 
-    def _write_state(self, partition: Partition, passed_s: float, *, leaves: bool) -> None:
+    def _state(self, partition: Partition, passed_s: float, *, leaves: bool) -> Iterator[StateRecord]:
         """Its share of what is due, so long after the last commit; all, if the partition leaves."""
         # Under load partitions are read in turns: one with a backlog is not quiet, only not its turn.
         is_quiet = partition.quiet_commits >= QUIET_COMMITS and partition.is_at_end()
@@ -170,20 +191,20 @@ class Checkpoint:
         interval_s = self._settings.snapshot_interval_s
         before = self.stamp + 1 if leaves or is_quiet else self._stamp_before(interval_s)
         spread_s = min(SPREAD * interval_s, QUIET_SPREAD_S) if is_quiet else SPREAD * interval_s
-        most = 1 << 31 if leaves else partition.share(passed_s / spread_s)
+        most = 1 << 31 if leaves else partition.share(passed_s / spread_s if passed_s < spread_s else 1.0)
         held = json.dumps(dict(partition.mark.positions), separators=(",", ":")).encode()
         for key in partition.given_up:  # before what is written anew
-            self._publisher.snapshot(partition.number, key, None, held)
+            yield key, None, held, None
         partition.given_up = ()
         for key, snapshot in partition.take_snapshots(before, most):
-            self._publisher.snapshot(partition.number, key, snapshot, held, partition.traces.packed(key.decode()))
+            yield key, snapshot, held, partition.traces.packed(key.decode())
         if partition.table_written != partition.table.offset:
             table = partition.table.packed()
             partition.snapshots.put(ARC_TABLE_KEY, table)
-            self._publisher.snapshot(partition.number, ARC_TABLE_KEY, table, held)
+            yield ARC_TABLE_KEY, table, held, None
             partition.table_written = partition.table.offset
         if partition.conditions_changed():
-            self._publisher.snapshot(partition.number, CONDITIONS_KEY, partition.conditions, held)
+            yield CONDITIONS_KEY, partition.conditions, held, None
 
     def _stamp_before(self, age_s: float) -> int:
         """The first stamp that is younger than this."""

@@ -154,10 +154,12 @@ class Publisher:
         self._send(where, message.partition(), key, value, headers, delivered=delivered)
 
     def snapshot(
-        self, partition: int, key: bytes, value: bytes | None, held: bytes, traces: bytes | None = None
+        self, partition: int, key: bytes, value: bytes | None, held: bytes, traces: bytes | None, *, sent: Sent
     ) -> None:
-        """A key's state; none: it is back at the start. `held` says which offsets it holds."""
-        self._send("state", partition, key, value, [("held", held), *([("traces", traces)] if traces else [])])
+        """A key's state; none: it is back at the start. `held` says which offsets it holds, `sent` with what else it
+        belongs."""
+        headers = [("held", held), *([("traces", traces)] if traces else [])]
+        self._send("state", partition, key, value, headers, sent=sent)
 
     def progress(self, topic: str, partition: int, record: Mapping[str, Any]) -> None:
         """How far a source's partition is."""
@@ -165,12 +167,21 @@ class Publisher:
         self._send("progress", 0, f"{topic}/{partition}", value, [("content-type", b"application/json")])
 
     def _send(
-        self, where: str, partition: int, key: Any, value: bytes | None, headers: Any, *, delivered: Any = None
+        self,
+        where: str,
+        partition: int,
+        key: Any,
+        value: bytes | None,
+        headers: Any,
+        *,
+        delivered: Any = None,
+        sent: Sent | None = None,
     ) -> None:
         record = {"key": key, "value": value, "partition": partition, "headers": list(headers)}
-        record["on_delivery"] = partial(delivered or self._delivered, self.sent)
-        self.sent.count += 1
-        self.sent.on_their_way += 1
+        sent = sent or self.sent
+        record["on_delivery"] = partial(delivered or self._delivered, sent)
+        sent.count += 1
+        sent.on_their_way += 1
         while True:
             try:
                 self.producer.produce(self._topics[where], **record)

@@ -5,7 +5,8 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import KafkaError, Message
+from confluent_kafka import KafkaError, KafkaException, Message
+from support.changing_fleet import ChangingFleet, event
 
 from afa import Engine
 from afa.source import Source
@@ -30,10 +31,13 @@ class Wire:
 
     def __init__(self):
         self.on_their_way, self.reports, self.flushes, self.committed = [], [], 0, []
-        self.offset = 100
+        self.offset, self.refuses = 100, 0
 
     def produce(self, topic, on_delivery, **record):
         self.on_their_way.append((topic, record["partition"], on_delivery))
+
+    def topics(self):
+        return [topic for topic, _, _ in self.on_their_way]
 
     def deliver(self, count, error=None):
         for topic, partition, on_delivery in self.on_their_way[:count]:
@@ -55,6 +59,9 @@ class Wire:
 
     def commit(self, offsets, asynchronous):
         assert offsets
+        if self.refuses:
+            self.refuses -= 1
+            raise KafkaException(KafkaError(KafkaError.REBALANCE_IN_PROGRESS, retriable=True))
         self.committed.append({place.partition: (place.offset, Binding.read(place.metadata)) for place in offsets})
 
 
@@ -93,7 +100,7 @@ class Worker:
             self.publisher.late(message, "a test")
 
     def commit(self, **how):
-        self.clock.now += INTERVAL_S
+        self.clock.now += 1.01 * INTERVAL_S
         assert self.checkpoint.is_due()
         self.checkpoint.commit(self.partitions.values(), **how)
 
@@ -206,3 +213,67 @@ def test_a_commit_says_where_the_late_records_of_before_it_end(worker):
     worker.commit()
     worker.checkpoint.settle()
     assert worker.wire.committed[1][0][1].committed.late == first + 3
+
+
+def test_snapshots_come_after_what_their_records_led_to(worker):
+    """Else a crash between the two would keep the next owner from telling it: it has those records already."""
+    worker.take(0, sends=2)
+    worker.partitions[0].given_up = [b"k"]
+    worker.commit()
+    assert worker.wire.topics() == ["fleet.dead-letter"] * 2
+    worker.wire.deliver(1)
+    worker.checkpoint.settle()
+    assert worker.wire.topics() == ["fleet.dead-letter"]
+    worker.wire.deliver(1)
+    worker.checkpoint.settle()
+    assert (worker.wire.topics(), worker.offsets()) == (["fleet.state"], [])
+    worker.wire.deliver(1)
+    worker.checkpoint.settle()
+    assert worker.offsets() == [{0: 1, 1: 0}]
+
+
+def test_of_a_partition_that_went_elsewhere_meanwhile_no_snapshot_comes(worker):
+    for number in (0, 1):
+        worker.take(number, sends=1)
+        worker.partitions[number].given_up = [b"k"]
+    worker.commit()
+    worker.checkpoint.forget(1)
+    worker.wire.deliver(2)
+    worker.checkpoint.settle()
+    assert [(topic, number) for topic, number, _ in worker.wire.on_their_way] == [("fleet.state", 0)]
+
+
+def test_offsets_that_were_not_committed_are_committed_the_next_time(worker):
+    """Also if nothing was read, but something was written that they say more of."""
+    worker.partitions[0].given_up = [b"k"]
+    worker.wire.refuses = 1
+    worker.commit(waits=True)
+    assert worker.offsets() == []
+    worker.commit(waits=True)
+    assert worker.offsets() == [{0: 0, 1: 0}]
+    worker.commit(waits=True)
+    assert len(worker.offsets()) == 1
+
+
+def test_what_was_not_delivered_is_told_again_though_a_snapshot_was_due_in_the_same_commit():
+    fleet = ChangingFleet(Source("events"), delivery="at_least_once", snapshot_interval="1ms")
+    fleet.settle()
+    fleet.publish("events", event("a1", 1000, 1))
+    fleet.settle()
+    fleet.publish("events", event("a2", 2000, 2))
+    undelivered = [UNDELIVERED]
+    # Records of a worker are delivered in the order in which they were sent: the match is the first.
+    fleet.simulation.broker.faults = lambda point, _: undelivered.pop() if point == "deliver" and undelivered else None
+    fleet.settle()
+    assert len(fleet.said("local.matches: _MSG_TIMED_OUT")) == 1
+    assert fleet.net() == [("pair", "a1", "a2")]
+
+
+def test_without_an_interval_each_commit_has_all_snapshots():
+    fleet = ChangingFleet(Source("events"), snapshot_interval="0s")
+    fleet.settle()
+    fleet.publish("events", *(event(f"e{key}", 1000, 1, f"k{key}") for key in range(50)))
+    fleet.settle()
+    assert {record.key for record in fleet.simulation.committed("state", 0)} >= {
+        f"k{key}".encode() for key in range(50)
+    }
