@@ -227,9 +227,9 @@ class Checkpoint:
             raise_for(reaction_of_producer(error), error, f"{left} records were not delivered in {FLUSH_S:.0f} s")
 
     def _raise_failure(self) -> None:
-        """If a record was not delivered."""
+        """If a record was not delivered: whatever else is tried, until a reset brings another publisher."""
         if self._publisher.failure is not None:
-            (error, topic), self._publisher.failure = self._publisher.failure, None
+            error, topic = self._publisher.failure
             raise_for(reaction_of_producer(error), error, f"a record was not delivered to {topic}")
 
     def _commit_offsets(self, offsets: Sequence[Any]) -> bool:

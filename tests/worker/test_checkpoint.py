@@ -183,6 +183,16 @@ def test_what_was_not_delivered_commits_nothing(worker):
     assert worker.offsets() == []
 
 
+def test_what_was_not_delivered_is_not_committed_when_the_client_closes_either(worker):
+    """The last commit fails, the worker ends all the same, and the client that closes gives the partitions up."""
+    worker.take(0, sends=1)
+    worker.wire.deliver(1, UNDELIVERED)
+    for _ in range(2):
+        with pytest.raises(ResetError, match=r"not delivered to fleet\.dead-letter"):
+            worker.commit(leaving=frozenset({0, 1}), waits=True)
+    assert worker.offsets() == []
+
+
 def test_a_partition_that_went_elsewhere_meanwhile_is_not_committed(worker):
     for number in (0, 1):
         worker.take(number, sends=1)
