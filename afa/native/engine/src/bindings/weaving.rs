@@ -4,13 +4,15 @@
 //! that have bound the same until there are one, whatever runs they belong to, and ways that have come to the same
 //! configurations go on as one branch: there are as many branches as there are such sets, however many matches.
 
+use std::cell::OnceCell;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 use smallvec::SmallVec;
 
 use crate::bindings::folding::{Behind, Binding, Nodes, Stage, TooLarge};
-use crate::bindings::layers::{Layer, number};
+use crate::bindings::layers::{Layer, Move, number};
 use crate::bindings::tries::{Letter, Trie, Word};
 use crate::rows::store::Rows;
 
@@ -47,7 +49,20 @@ pub(crate) struct Weaver<'a> {
     spans: Vec<Span>,
     /// By layer, what ways have come to before it.
     before: Vec<Reaches>,
+    /// By layer, how ways go back over it, once they do.
+    steps: Vec<OnceCell<Box<[Step]>>>,
     pub(crate) nodes: Nodes,
+}
+
+/// How a way goes back over an event.
+struct Step {
+    /// The configuration behind the event.
+    to: u32,
+    binds: Option<u16>,
+    /// The configuration before it.
+    from: u32,
+    /// The layer of the newest event that such ways began with.
+    newest: u32,
 }
 
 /// What a layer leads back to.
@@ -105,6 +120,7 @@ impl<'a> Weaver<'a> {
             most,
             spans: Vec::new(),
             before: vec![Reaches::default(); layers.len()],
+            steps: layers.iter().map(|_| OnceCell::new()).collect(),
             nodes: Nodes::default(),
         }
     }
@@ -264,22 +280,22 @@ impl<'a> Weaver<'a> {
 
     /// What ways have come through that come to one of these configurations behind an event.
     fn pull(&self, layer: u32, reach: &[Reached]) -> Pulled {
-        let Layer { begins, moves, .. } = &self.layers[layer as usize];
+        let steps = self.steps(layer);
         let mut pulled = Pulled::default();
-        for moved in moves {
-            for link in &*moved.links {
-                for (_, span) in reach.iter().filter(|(configuration, _)| *configuration == link.to) {
-                    if moved.newest >= self.spans[*span as usize].first {
-                        pulled.before.push((link.binds, (link.from, *span)));
-                    }
-                }
-            }
+        for (configuration, span) in reach {
+            let Span { first, .. } = self.spans[*span as usize];
+            let place = steps.partition_point(|step| step.to < *configuration);
+            let of_it = steps[place..].iter().take_while(|step| step.to == *configuration);
+            let counts = of_it.filter(|step| step.newest >= first);
+            pulled
+                .before
+                .extend(counts.map(|step| (step.binds, (step.from, *span))));
         }
         if pulled.before.len() > 1 {
             pulled.before.sort_unstable();
             pulled.before.dedup();
         }
-        for link in begins.iter().flat_map(|links| &**links) {
+        for link in self.layers[layer as usize].begins.iter().flat_map(|links| &**links) {
             let counts = |(configuration, span): &Reached| {
                 let Span { first, last } = self.spans[*span as usize];
                 *configuration == link.to && first <= layer && layer <= last
@@ -291,6 +307,24 @@ impl<'a> Weaver<'a> {
         pulled.starts.sort_unstable();
         pulled.starts.dedup();
         pulled
+    }
+
+    /// How ways go back over an event, by where they come from: each way is asked for among all, which may be many.
+    fn steps(&self, layer: u32) -> &[Step] {
+        self.steps[layer as usize].get_or_init(|| {
+            let mut steps = Vec::new();
+            for Move { newest, links } in &self.layers[layer as usize].moves {
+                steps.extend(links.iter().map(|link| Step {
+                    to: link.to,
+                    binds: link.binds,
+                    from: link.from,
+                    newest: *newest,
+                }));
+            }
+            steps.sort_unstable_by_key(|step| (step.to, step.binds, step.from, Reverse(step.newest)));
+            steps.dedup_by_key(|step| (step.to, step.binds, step.from));
+            steps.into_boxed_slice()
+        })
     }
 }
 
