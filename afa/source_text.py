@@ -199,7 +199,7 @@ _ESCAPED_SPACE: Final = frozenset({"\\t", "\\ ", "\\n", "\\r", "\\\n", "\\\r"})
 def _joined_shift(raw: str, value: str, offset: int, style: str | None) -> int:
     """The same where lines are joined, which changes white space only: by the characters that are none."""
     written = {"'": r"''|.", '"': _ESCAPE}.get(style or "", ".")
-    body = raw.index("\n") if style == ">" else 0 if style is None else 1
+    body = max(raw.find("\n"), 0) if style == ">" else 0 if style is None else 1  # no line may follow the mark
     shown = [found for found in re.compile(written, re.DOTALL).finditer(raw, body) if not _is_space(found[0])]
     before = len("".join(value[:offset].split()))
     if not value[offset : offset + 1].strip():

@@ -54,6 +54,7 @@ PLACES = {
     "plain lines": f"{HEAD}PATTERN SEQ(A a)\n    {ONE} a.x = 1\n  AND ¦z.x = 1 }}\n",
     "folded": f"{HEAD}>\n  PATTERN SEQ(A a)\n  {ONE} a.x = 1\n  AND ¦z.x = 1 }}\n",
     "folded that ends early": f"{HEAD}>\n  PATTERN\n  SEQ(A a)¦\n",
+    "folded, and nothing more": f"{HEAD}¦>",
     "single quotes": f"{HEAD}'PATTERN SEQ(''A b'' a) {ONE} a.x = ''é'' and ¦b.x = 1 }}'\n",
     "double quotes": f'{HEAD}"PATTERN SEQ(A\\ta)\\n{ONE} \\"\\u00e9\\" = a.x and ¦b.x = 1 }}"\n',
     "the limit": f"{HEAD}¦PATTERN{' ' * 66_000}x\n",
