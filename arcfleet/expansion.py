@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from afa.errors import RecordError
 from afa.records import Match
@@ -13,18 +13,33 @@ from afa.records import Match
 _Way: TypeAlias = tuple[int, "_Way | None"]
 _OF_THE_GRAPH = ("op", "match", "pattern", "key", "end", "graph")
 
+MATCHES_MAX: Final = 100_000  # of one record, unless the caller wants more
 
-def expand(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+
+def expand(record: Mapping[str, Any], most: int = MATCHES_MAX) -> list[dict[str, Any]]:
     """The verbose matches of a compressed record, ordered by start and id; none for a retraction.
 
-    A record replaces the one with the same `match` id that came before. Raises RecordError if it is none, or damaged.
+    A record replaces the one with the same `match` id that came before. Raises RecordError if it is none, or damaged,
+    or stands for more than `most` matches: a small graph may stand for more than any memory holds.
     """
+    check_compressed(record)
+    count = number_of_matches(record)
+    if count > most:
+        raise RecordError(
+            f"a graph of {_readable(count)} matches; `expand` makes {most:,} at most",
+            fix="read the graph itself, which says what its matches bind, or pass `most`",
+        )
     with _damage_told():
         found = list(_matches(record))
     # What else a record says (degraded, origin) holds for each of its matches.
     other = {name: value for name, value in record.items() if name not in _OF_THE_GRAPH}
     told = [match.as_json("insert", match.id) | other for match in found]
     return sorted(told, key=lambda match: (match["start"], match["match"]))
+
+
+def _readable(count: int) -> str:
+    """Python writes no number of more than some thousand digits."""
+    return f"{count:,}" if count < 10**18 else f"about 2^{count.bit_length() - 1}"
 
 
 def number_of_matches(record: Mapping[str, Any]) -> int:

@@ -33,6 +33,8 @@ from worker.sides import Sides
 
 BATCH_RECORDS_MAX: Final = 5_000
 BATCH_RECORDS_MIN: Final = 50
+BATCH_BYTES_MAX: Final = 2_000_000  # of values, as far as a sample tells: engines keep what they read for a while
+BATCH_SAMPLE: Final = 64  # one record of so many is asked how large it is
 BATCH_S: Final = 0.2  # of matching, in one step: longer ones make the next batches smaller
 WAIT_S: Final = 0.05  # for a first record
 REVOKE_S: Final = 5.0  # for the commit before partitions go
@@ -72,7 +74,7 @@ class Loop:
         self.assigned: set[int] = set()
         self.joined = False  # the group has told us what is ours, if only that nothing is
         self._failure: Exception | None = None
-        self._batch_records = BATCH_RECORDS_MAX
+        self._batch_records = self._batch_room = BATCH_RECORDS_MAX // 10  # until it is known what they are like
 
     # Rebalances ------------------------------------------------------------------------------------------------------
 
@@ -162,7 +164,7 @@ class Loop:
             self._at_end(end)
         for partition in self.partitions.values():
             partition.held.clear()
-        self._bound_batches(self.parts.clock.monotonic() - started)
+        self._bound_batches(messages, self.parts.clock.monotonic() - started)
         self._restore()
         self._apply_arcs()
         self.parts.checkpoint.settle()
@@ -193,19 +195,23 @@ class Loop:
         self.joined = False
         self.subscribe()
 
-    def _bound_batches(self, took_s: float) -> None:
-        """A pattern that costs much must not keep the worker from its commits."""
+    def _bound_batches(self, messages: Sequence[Message], took_s: float) -> None:
+        """A pattern that costs much must not keep the worker from its commits, nor large records fill its memory."""
         if took_s > BATCH_S:
             self._batch_records = max(BATCH_RECORDS_MIN, self._batch_records // 2)
         elif self._batch_records < BATCH_RECORDS_MAX:
             self._batch_records = min(BATCH_RECORDS_MAX, self._batch_records * 5 // 4)
+        sizes = [len(message.value() or b"") for message in messages[::BATCH_SAMPLE]]
+        if sizes:
+            self._batch_room = max(BATCH_RECORDS_MIN, BATCH_BYTES_MAX * len(sizes) // max(1, sum(sizes)))
 
     def _consume(self) -> tuple[list[Message], list[Message]]:
         """Records, and where ends of partitions were seen; bad news of the consumer raises."""
         consumer = self.parts.consumer
         wait = 0.0 if self.coming else WAIT_S
         first = consumer.poll(wait)
-        messages = [] if first is None else [first, *consumer.consume(self._batch_records - 1, 0)]
+        most = min(self._batch_records, self._batch_room)
+        messages = [] if first is None else [first, *consumer.consume(most - 1, 0)]
         # So, and not one by one, because nearly always there is none.
         if not any(map(Consumed.error, messages)):
             return messages, []

@@ -31,7 +31,7 @@ OutputOption = Annotated[Format, typer.Option("--output", "-o", help="json for s
 PatternsArgument = Annotated[
     list[Path],
     # Whether a file can be read is found out by reading it: then the message has our form.
-    typer.Argument(metavar="PATTERN...", readable=False, help="Pattern files (YAML or JSON)."),
+    typer.Argument(metavar="PATTERN...", readable=False, help="Pattern files (YAML, JSON or .sase)."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="The same as -o json.")]
 

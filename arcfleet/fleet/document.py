@@ -42,7 +42,7 @@ INTERVALS: Final = {
 SCALARS: Final = ("fleet", "bootstrap", "delivery", "envelope", "headers", "unit", *INTERVALS)
 LIMITS: Final = {
     "max_partial_matches_per_key": 100_000,
-    "max_bytes_per_key": 64_000_000,
+    "max_bytes_per_key": 67_108_864,
     "max_events_per_key": 1_000_000,
     "max_keys": 10_000_000,
     "max_program_arcs": 100_000,

@@ -224,3 +224,25 @@ BROKEN = {
 def test_what_is_no_graph_is_refused(name: str) -> None:
     with pytest.raises(RecordError, match="not a compressed record"):
         expand(BROKEN[name]())
+
+
+def any_choice_of(count: int) -> dict[str, Any]:
+    """What a query tells that has a match for each choice of so many events, and one more."""
+    graph = {
+        "variables": ["a", "b"],
+        "events": [[number, f"e{number}"] for number in range(count + 1)],
+        "nodes": [[number // count, number, list(range(number))] for number in range(count + 1)],
+        "starts": [[number, 1000] for number in range(count)],
+        "ends": [[count, {}]],
+    }
+    return {"op": "insert", "match": "m", "pattern": "p", "key": "k", "end": count, "graph": graph}
+
+
+def test_a_graph_of_more_matches_than_are_wanted_is_refused_with_their_number():
+    with pytest.raises(RecordError, match=r"1,073,741,823 matches; `expand` makes 100,000 at most"):
+        expand(any_choice_of(30))
+    with pytest.raises(RecordError, match=r"about 2\^99 matches"):
+        expand(any_choice_of(100))
+    assert len(expand(any_choice_of(5), most=31)) == 31
+    with pytest.raises(RecordError, match="31 matches; `expand` makes 30"):
+        expand(any_choice_of(5), most=30)

@@ -35,7 +35,7 @@ def test_the_printed_source_is_the_defaults():
 def test_limits_have_the_defaults_of_the_contract():
     assert defaults(SCHEMA["$defs"]["limits"]["properties"]) == {
         "max_partial_matches_per_key": 100_000,
-        "max_bytes_per_key": 64_000_000,
+        "max_bytes_per_key": 67_108_864,
         "max_events_per_key": 1_000_000,
         "max_keys": 10_000_000,
         "max_program_arcs": 100_000,

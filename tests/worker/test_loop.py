@@ -11,7 +11,7 @@ from afa.source import Source
 from arcfleet.fleet.arcs import ArcTable
 from worker.binding import Mark
 from worker.errors import WorkerError
-from worker.loop import Loop
+from worker.loop import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Loop
 from worker.metrics import Metrics
 from worker.observing import WAITING_S, Observer
 from worker.orphans import LOOK_EVERY_S, REST_S, Orphans
@@ -108,6 +108,26 @@ def test_an_end_behind_records_that_are_fetched_again_is_not_read_yet():
     loop.step()
     assert (partition.phase, partition.mark.positions, partition.ends) == (Phase.LIVE, {"a": 3, "b": 5}, {"b": 5})
     assert fed == ["a0", "b0", "b1", "a1", "a2", "b2", "b3", "b4"]
+
+
+def test_batches_are_bounded_in_bytes():
+    """Engines keep what they read for a while: 5,000 large records at once would grow the process by half."""
+    asked = []
+
+    class Endless(Silent):
+        def poll(self, _):
+            return Message(topic="a", partition=0, offset=0, value=b"x" * 20_000)
+
+        def consume(self, most, _):
+            asked.append(most)
+            return [self.poll(0)] * most
+
+    partition, _ = partition_at(a=0, b=0)
+    loop = loop_of(partition, Endless(), clock=SimpleNamespace(monotonic=lambda: 0.0))
+    for _ in range(20):
+        loop.step()
+    assert asked[0] < BATCH_RECORDS_MAX // 5  # nothing is known of them
+    assert (asked[-1] + 1) * 20_000 == BATCH_BYTES_MAX
 
 
 def test_who_cannot_give_up_what_it_has_ends_instead_of_leaving_records_out():
