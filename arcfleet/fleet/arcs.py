@@ -288,7 +288,7 @@ def stamp(documents: Iterable[Mapping[str, Any]], table: ArcTable) -> list[ArcRe
             if difference := difference_to(table, name, head, arcs):
                 raise PatternError(
                     f"the pattern `{name}` runs already, and differs: {difference}",
-                    fix="publish it under another name; a tombstone on the arcs topic takes the one that runs away",
+                    fix="publish it under another name; a tombstone on the arcs topic removes the one that runs",
                 )
             continue
         version += 1
